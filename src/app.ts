@@ -2,6 +2,7 @@ import { join } from 'node:path'
 
 import { createAlerting } from './alerting/alerting.js'
 import { openAccounts, type Accounts } from './api/auth/accounts.js'
+import { createOidc } from './api/auth/oidc.js'
 import { createGuesses } from './api/auth/guesses.js'
 import { createLimiter, toRateLimits } from './api/auth/limits.js'
 import { openMailer, openSmtp } from './api/auth/mailer.js'
@@ -593,6 +594,14 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         passwordHashOf: (email) => accounts.users.findByEmail(email)?.passwordHash ?? '',
       }),
       questions,
+      oidc: createOidc({
+        providers: config.oidcProviders,
+        publicUrl: config.publicUrl,
+        seal,
+        state,
+        log,
+      }),
+      hasPasswordLogin: config.passwordLoginOnly === '',
       exportSlots: createExportSlots(),
       auditTrail: auditTrail.table,
       metrics,

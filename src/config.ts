@@ -298,8 +298,29 @@ function checkCombinations(config: Config, refuse: Refuse): void {
     config.cookieSamesite === 'None' && config.corsOrigins.length === 0,
     'COOKIE_SAMESITE=None is useless without CORS_ORIGINS: name the origins whose pages call with cookies',
   )
+  checkProviders(config, refuse)
   checkSharing(config, refuse)
   if (config.nodeEnv === 'production') checkProduction(config, refuse)
+}
+
+function checkProviders(config: Config, refuse: Refuse): void {
+  const { oidcProviders, publicUrl, passwordLoginOnly, allowPlaintext, nodeEnv } = config
+  refuse(
+    oidcProviders.length > 0 && publicUrl === '',
+    'OIDC_PROVIDERS needs PUBLIC_URL, to which the providers send the browser back',
+  )
+  refuse(
+    oidcProviders.length === 0 && passwordLoginOnly !== '',
+    'PASSWORD_LOGIN_ONLY needs OIDC_PROVIDERS: nobody else could log in',
+  )
+  refuse(
+    !allowPlaintext && oidcProviders.some(({ issuer }) => isPlaintextToOthers(issuer)),
+    'OIDC_PROVIDERS has an issuer without https: who is in between could log in as anybody',
+  )
+  refuse(
+    nodeEnv === 'production' && publicUrl.startsWith('http:'),
+    'PUBLIC_URL without https is unsafe with NODE_ENV=production',
+  )
 }
 
 function checkSharing({ role, clickhouseUrl, redisUrl, jwtSecret }: Config, refuse: Refuse): void {

@@ -281,7 +281,7 @@ const fromRecord = (record: Readonly<Record<string, string>>) => ({
 function toReply(route: ApiRoute, full: RouteReply<unknown>): Reply {
   const status = full.status ?? route.status
   const { headers, cookies, body } = full
-  if (status === 204) return { status, headers, cookies }
+  if (status === 204 || status === 302) return { status, headers, cookies }
   if (body instanceof TypedText)
     return { status, headers: { 'Content-Type': body.type, ...headers }, cookies, body: body.text }
   if (body instanceof JsonText) return { status, headers, cookies, jsonText: body.text }
@@ -301,7 +301,7 @@ function toReplyCheck(
   { id, reply, status, produces }: ApiRoute,
   validator: Validator,
 ): (value: unknown) => void {
-  if (status === 204 || produces !== undefined) return () => undefined
+  if (status === 204 || status === 302 || produces !== undefined) return () => undefined
   const check = validator.json(reply)
   return (value) => {
     if (value instanceof TypedText) return

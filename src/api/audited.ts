@@ -9,6 +9,9 @@ import { MINUTE_MS } from '../model/time.js'
 /** Frequent operations that change no rights and no data worth auditing. */
 const UNRECORDED: ReadonlySet<string> = new Set(['refresh', 'logout', 'readAlert', 'readAllAlerts'])
 
+/** Log-ins that a browser makes by going to an address. */
+const RECORDED_LOGINS: ReadonlySet<string> = new Set(['finishOidc'])
+
 /** Fields of a body that are recorded; none of them can hold a secret. */
 const RECORDED_FIELDS = [
   'email',
@@ -55,7 +58,8 @@ export const audited = (
 ): readonly ApiRoute[] =>
   routes.map((route) => {
     if (RECORDED_READS.has(route.id)) return recordedRead(route, audit)
-    return route.method === 'get' || UNRECORDED.has(route.id) ? route : recorded(route, audit)
+    const isRead = route.method === 'get' && !RECORDED_LOGINS.has(route.id)
+    return isRead || UNRECORDED.has(route.id) ? route : recorded(route, audit)
   })
 
 /** Records the first page, at most once a minute for each user; the pages after it belong to the same reading. */
@@ -94,7 +98,7 @@ const recorded = (route: ApiRoute, audit: Pick<Audit, 'record'>): ApiRoute => ({
     }
     try {
       const reply: unknown = await route.handle(input, services)
-      await record('ok', reply)
+      await record(reply instanceof RouteReply ? (reply.outcome ?? 'ok') : 'ok', reply)
       return reply
     } catch (error) {
       await record(error instanceof AppError ? error.code : 'internal_error', null)

@@ -202,6 +202,7 @@ const SUCCESS: Readonly<Record<number, string>> = {
   201: 'Created',
   202: 'Accepted',
   204: 'Done; no body',
+  302: 'To the address of `Location`',
   503: 'A dependency is down',
 }
 
@@ -218,7 +219,7 @@ function toSuccess(route: DocumentedRoute): Json {
       : { [also.type]: { schema: { type: 'string', description: also.description } } }
   const entries = [status, ...alsoStatuses].map((code) => {
     const description = SUCCESS[code] ?? 'Reply'
-    if (code === 204) return [code, { description }]
+    if (code === 204 || code === 302) return [code, { description }]
     const content = { ...Object.fromEntries(types.map((type) => [type, media])), ...others }
     return [code, { description, content }]
   })

@@ -17,7 +17,7 @@ export interface Caller extends Principal {
 }
 
 type Access = Role | 'public'
-type SuccessStatus = 200 | 201 | 202 | 204
+type SuccessStatus = 200 | 201 | 202 | 204 | 302
 
 /** A multipart/form-data body. */
 export interface MultipartBody<F extends TObject = TObject> {
@@ -67,10 +67,12 @@ export class RouteReply<T> {
   readonly headers: Readonly<Record<string, string>>
   readonly cookies: readonly Cookie[]
   readonly actorId: string | null
+  readonly outcome: string | null
 
   constructor(body: T, extras: ReplyExtras = {}) {
     this.body = body
     this.actorId = extras.actorId ?? null
+    this.outcome = extras.outcome ?? null
     this.status = extras.status ?? null
     this.headers = extras.headers ?? {}
     this.cookies = extras.cookies ?? []
@@ -135,6 +137,8 @@ interface ReplyExtras {
   readonly cookies?: readonly Cookie[]
   /** The user that a login has authenticated, for the audit trail. */
   readonly actorId?: string
+  /** The error that the reply tells in a form of its own, for the audit trail. */
+  readonly outcome?: string
 }
 
 interface RouteFacts {

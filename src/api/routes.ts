@@ -19,6 +19,7 @@ import { logRoutes } from './routes/logs.js'
 import { monitoringRoutes } from './routes/monitoring.js'
 import { notificationChannelRoutes } from './routes/notification-channels.js'
 import { quietRoutes } from './routes/quiet.js'
+import { oidcRoutes } from './routes/oidc.js'
 import { queryRoutes } from './routes/query.js'
 import { savedViewRoutes } from './routes/saved-views.js'
 import { secondFactorRoutes } from './routes/second-factor.js'
@@ -30,6 +31,7 @@ import { userRoutes } from './routes/users.js'
 /** Every route of the API. */
 export const allRoutes = [
   ...authRoutes,
+  ...oidcRoutes,
   ...sessionRoutes,
   ...secondFactorRoutes,
   ...logRoutes,

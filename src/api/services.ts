@@ -34,6 +34,8 @@ import type { TemplateStats } from '../events/template-stats.js'
 import type { ApiTokens } from './auth/api-tokens.js'
 import type { CookieSettings } from './auth/credentials.js'
 import type { IngestKeys } from './auth/ingest-keys.js'
+import type { Oidc } from './auth/oidc.js'
+import type { OutsideUsers } from './auth/outside-users.js'
 import type { Guesses } from './auth/guesses.js'
 import type { Limiter } from './auth/limits.js'
 import type { SecondFactors } from './auth/second-factor.js'
@@ -96,6 +98,10 @@ export interface Services {
   readonly users: Users
   readonly sessions: Sessions
   readonly secondFactors: SecondFactors
+  readonly oidc: Oidc
+  readonly outsideUsers: OutsideUsers
+  /** Whether every local user may log in with a password. */
+  readonly hasPasswordLogin: boolean
   readonly ingestKeys: IngestKeys
   readonly apiTokens: ApiTokens
   /** Who calls with an access token or an API token. @throws AppError unauthorized, token_expired */

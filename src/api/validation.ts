@@ -55,11 +55,10 @@ export function createValidator(): Validator {
     texts(place, schema) {
       const names = Object.keys(schema.properties)
       const lists = listNames(schema)
+      const isOpen = schema.additionalProperties === true
       let check: ValidateFunction | null = null
       return (values, errors) => {
-        for (const name of values.keys?.() ?? [])
-          if (name !== '' && !names.includes(name))
-            errors.push({ in: place, path: name.slice(0, 128), message: toUnknown(name, names) })
+        if (!isOpen) errors.push(...unknownNames(values, names, place))
         if (names.length === 0) return NOTHING
         check ??= texts.compile(schema)
         const raw = gather(schema, lists, { values, place, errors })
@@ -82,6 +81,15 @@ export function createValidator(): Validator {
     },
   }
 }
+
+const unknownNames = (
+  values: TextSource,
+  names: readonly string[],
+  place: FieldError['in'],
+): readonly FieldError[] =>
+  [...(values.keys?.() ?? [])]
+    .filter((name) => name !== '' && !names.includes(name))
+    .map((name) => ({ in: place, path: name.slice(0, 128), message: toUnknown(name, names) }))
 
 interface Checked {
   readonly place: FieldError['in']

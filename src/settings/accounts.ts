@@ -9,7 +9,8 @@ import {
   textSetting,
   url,
 } from './setting.js'
-import { email } from './values.js'
+import { oidcProviders } from './providers.js'
+import { email, passwordLoginOnly, publicUrl } from './values.js'
 
 /** The settings of users: their logins, passwords, second factors and cookies. */
 export const ACCOUNT_SETTINGS = {
@@ -57,6 +58,9 @@ export const ACCOUNT_SETTINGS = {
     'TRUSTED_PROXIES',
     'proxies (addresses or CIDR ranges) whose X-Forwarded-For is trusted',
   ),
+  publicUrl,
+  oidcProviders,
+  passwordLoginOnly,
   adminEmail: email,
   adminPassword: secret(
     'ADMIN_PASSWORD',

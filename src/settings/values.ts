@@ -32,6 +32,32 @@ export const email: Setting<string> = {
   },
 }
 
+export const publicUrl: Setting<string> = {
+  ...textSetting(
+    'PUBLIC_URL',
+    '',
+    'address under which browsers reach the API, without a path; needed for OIDC_PROVIDERS',
+  ),
+  parse: (value) => {
+    if (value === '') return ''
+    const isOrigin = URL.canParse(value) && new URL(value).origin === value.replace(/\/$/, '')
+    if (isOrigin && /^https?:/.test(value)) return new URL(value).origin
+    return fail('PUBLIC_URL', `=${value} is not an address such as https://logs.example.com`)
+  },
+}
+
+export const passwordLoginOnly: Setting<string> = {
+  ...textSetting(
+    'PASSWORD_LOGIN_ONLY',
+    '',
+    'e-mail of the one account that may log in with a password, when all others log in at a provider; unset = every local one',
+  ),
+  parse: (value) => {
+    if (value === '' || /^[^\s@]{1,64}@[^\s@]{1,190}$/.test(value)) return value.toLowerCase()
+    return fail('PASSWORD_LOGIN_ONLY', `=${value} is not an e-mail address`)
+  },
+}
+
 export const backupDisk: Setting<string> = {
   ...textSetting(
     'CLICKHOUSE_BACKUP_DISK',

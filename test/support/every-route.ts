@@ -117,6 +117,9 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
       const { refresh_token } = await service.login(user.email, user.password)
       return { body: { refresh_token } }
     },
+    listProviders: () => ({}),
+    beginOidc: () => ({ params: { provider: 'none' }, status: 404 }),
+    finishOidc: () => ({ params: { provider: 'none' } }),
     logout: () => ({ body: {} }),
     me: () => ({}),
     listSessions: () => ({}),

@@ -16,6 +16,31 @@ type Case = readonly [
   readonly (readonly [string, unknown])[],
   readonly string[],
 ]
+const GIVEN = {
+  name: 'corp',
+  issuer: 'https://id.example.com',
+  client_id: 'logs',
+  client_secret: 'a secret of the provider',
+  roles: { 'log-admins': 'admin' },
+}
+const PROVIDER = {
+  given: GIVEN,
+  text: JSON.stringify([GIVEN]),
+  value: {
+    name: 'corp',
+    title: 'corp',
+    issuer: 'https://id.example.com',
+    clientId: 'logs',
+    clientSecret: 'a secret of the provider',
+    scopes: 'openid email profile',
+    roleClaim: 'groups',
+    roles: { 'log-admins': 'admin' },
+    defaultRole: null,
+    linkByEmail: false,
+    sessionHours: 12,
+  },
+}
+
 const CASES: readonly Case[] = [
   [
     'nodeEnv',
@@ -328,6 +353,48 @@ const CASES: readonly Case[] = [
     ['3600'],
   ],
   [
+    'publicUrl',
+    'PUBLIC_URL',
+    '',
+    [
+      ['https://logs.example.com', 'https://logs.example.com'],
+      ['http://localhost:8000/', 'http://localhost:8000'],
+    ],
+    ['logs.example.com', 'ftp://logs.example.com', 'https://logs.example.com/app?x'],
+  ],
+  [
+    'oidcProviders',
+    'OIDC_PROVIDERS',
+    [],
+    [[PROVIDER.text, [PROVIDER.value]]],
+    [
+      '[]',
+      '{}',
+      'not json',
+      ...[
+        { name: 'A b' },
+        { name: undefined },
+        { issuer: 'id.example.com' },
+        { issuer: 'http://id.example.com' },
+        { client_id: '' },
+        { roles: { ops: 'root' } },
+        { roles: {} },
+        { default_role: 'root' },
+        { scopes: 'email' },
+        { session_hours: 0 },
+        { secret: 'a word that is not known' },
+      ].map((wrong) => JSON.stringify([{ ...PROVIDER.given, ...wrong }])),
+      JSON.stringify([PROVIDER.given, PROVIDER.given]),
+    ],
+  ],
+  [
+    'passwordLoginOnly',
+    'PASSWORD_LOGIN_ONLY',
+    '',
+    [['Root@Example.com', 'root@example.com']],
+    ['root'],
+  ],
+  [
     'apiTokenLimit',
     'API_TOKEN_LIMIT',
     { count: 1200, seconds: 60 },
@@ -474,6 +541,8 @@ const BASES: Readonly<Record<string, Env>> = {
   COOKIE_SAMESITE: { COOKIE_SECURE: 'true', CORS_ORIGINS: 'https://a.example' },
   CLICKHOUSE_CLUSTER: { CLICKHOUSE_URL: 'http://ch:8123' },
   SYSLOG_TLS_PORT: { TLS_CERT_FILE: 'cert.pem', TLS_KEY_FILE: 'key.pem' },
+  OIDC_PROVIDERS: { PUBLIC_URL: 'https://logs.example.com' },
+  PASSWORD_LOGIN_ONLY: { PUBLIC_URL: 'https://logs.example.com', OIDC_PROVIDERS: PROVIDER.text },
   CLICKHOUSE_NODES: { CLICKHOUSE_URL: 'http://ch:8123', CLICKHOUSE_CLUSTER: 'logs' },
 }
 

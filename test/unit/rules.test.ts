@@ -63,6 +63,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   'fast-jwt': /^src\/api\/auth\//,
   '@node-rs/argon2': /^src\/api\/auth\//,
   otpauth: /^src\/api\/auth\/second-factor\.ts$/,
+  'openid-client': /^src\/api\/auth\/oidc\.ts$/,
   nodemailer: /^src\/lib\/smtp\.ts$/,
   '@zxcvbn-ts/core': /^src\/api\/auth\/guessable\.ts$/,
   '@zxcvbn-ts/language-common': /^src\/api\/auth\/guessable\.ts$/,

@@ -10,6 +10,7 @@ import type { Limiter } from './limits.js'
 import { createIngestKeys, IngestKeyDoc, type IngestKeys } from './ingest-keys.js'
 import type { Mailer } from './mailer.js'
 import { codeReused, noticesOfChange } from './notices.js'
+import { createOutsideUsers, type OutsideUsers } from './outside-users.js'
 import { createPasswords, passwordFault, type Passwords } from './passwords.js'
 import { createSecondFactors, type SecondFactors } from './second-factor.js'
 import { createSessions, type Principal, type Session, type Sessions } from './sessions.js'
@@ -32,6 +33,7 @@ export interface Accounts {
   readonly tokens: Tokens
   readonly ingestKeys: IngestKeys
   readonly apiTokens: ApiTokens
+  readonly outsideUsers: OutsideUsers
   /** Who calls with an access token or an API token. @throws AppError unauthorized, token_expired */
   readonly authenticate: (token: string) => Principal
   /** Whether a session, or an API token, goes on. */
@@ -65,6 +67,7 @@ export async function openAccounts(
   { entities, ...deps }: AccountDeps,
 ): Promise<Accounts> {
   const { withLock, jwtSecret, log } = deps
+  const { passwordLoginOnly: keptEmail } = config
   const passwords = createPasswords()
   const records = entities.collection<User>('user', UserDoc)
   const users = createUsers({
@@ -99,6 +102,7 @@ export async function openAccounts(
     passwords,
     sessionSeconds: config.sessionExpireHours * HOUR_S,
     secondFactorFrom: SECOND_FACTOR_FROM[config.requireSecondFactor],
+    onlyPasswordOf: keptEmail,
   })
   const admin = await firstAdmin(config, users, log)
   const key = await ingestKeys.ensureFirst(config.ingestKey)
@@ -109,6 +113,7 @@ export async function openAccounts(
     tokens,
     ingestKeys,
     apiTokens,
+    outsideUsers: createOutsideUsers({ entities: records, withLock, keptEmail }),
     ...callers({ sessions, apiTokens }),
     onSessionEnded: watchSessions(records, families, storedTokens),
     made: {

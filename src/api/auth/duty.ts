@@ -10,6 +10,8 @@ export const isTemporary = ({ temporaryUntilMs = null }: User): boolean => tempo
 /** @param secondFactorFrom the least role that needs a second factor; null for none */
 export function dutyOf(user: User, secondFactorFrom: Role | null): Duty | null {
   if (isTemporary(user)) return 'password_change_required'
+  // The provider asks for a second factor.
+  if (user.identity !== undefined) return null
   const needsFactor = secondFactorFrom !== null && isAtLeast(user.role, secondFactorFrom)
   return needsFactor && user.secondFactor === undefined ? 'second_factor_missing' : null
 }

@@ -23,7 +23,7 @@ interface PasswordOptions {
 
 export interface Passwords {
   readonly hash: (password: string) => Promise<string>
-  /** @param stored null when the user does not exist; the check takes as long and returns false
+  /** @param stored null when the user does not exist, '' when it has no password; the check takes as long and returns false
    * @throws AppError overloaded when too many passwords are being checked */
   readonly verify: (stored: string | null, password: string) => Promise<boolean>
 }
@@ -39,8 +39,9 @@ export function createPasswords(options: PasswordOptions = {}): Passwords {
     hash: (password) => inTurn(() => hash(toBytes(password), settings)),
     verify: (stored, password) =>
       inTurn(async () => {
-        const matches = await verify(stored ?? nobody, toBytes(password))
-        return matches && stored !== null
+        const has = stored !== null && stored !== ''
+        const matches = await verify(has ? stored : nobody, toBytes(password))
+        return matches && has
       }),
   }
 }

@@ -9,6 +9,7 @@ import {
   endSessions,
   normalizeEmail,
   refuseMissing,
+  refuseOutside,
   refuseUnlessRules,
   refuseWrongPassword,
   type Actor,
@@ -131,6 +132,7 @@ function createEnrolment(deps: SecondFactorDeps): Pick<SecondFactors, 'begin' | 
   return {
     begin: async (id, currentPassword) => {
       const user = userOf(entities, id)
+      refuseOutside(user, 'second factor')
       await refuseWrongPassword(deps.passwords, user, currentPassword)
       const secret = new Secret({ size: KEY_BYTES }).base32
       const pendingFactor = { sealed: seal.seal(secret, id), expiresAtMs: nowMs() + PENDING_MS }

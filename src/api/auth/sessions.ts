@@ -19,6 +19,8 @@ interface SessionDeps {
   readonly sessionSeconds: number
   /** The least role that needs a second factor; null for none. */
   readonly secondFactorFrom?: Role | null
+  /** The one account that logs in with a password; '' for every local one. */
+  readonly onlyPasswordOf?: string
   readonly nowMs?: () => number
 }
 
@@ -49,6 +51,8 @@ export interface Principal {
 export interface Sessions {
   /** @throws AppError invalid_credentials, account_disabled, password_expired, second_factor_required, invalid_code, code_reused */
   readonly login: (email: string, password: string, how?: Login) => Promise<Grant>
+  /** Begins a session of a user whom a provider has let in. */
+  readonly begin: (user: User, how: Begin) => Promise<Grant>
   /** Exchanges a refresh token for new tokens; it becomes invalid.
    * @throws AppError invalid_refresh_token, invalid_user */
   readonly refresh: (refreshToken: string, how?: Refresh) => Promise<Grant>
@@ -70,6 +74,12 @@ interface Login {
   readonly client?: Client
   /** Of the second factor, for users who have one. */
   readonly code?: string | undefined
+}
+
+interface Begin {
+  readonly client: Client
+  /** How long the session lasts at most. */
+  readonly seconds: number
 }
 
 interface Refresh {
@@ -104,6 +114,15 @@ export function createSessions(deps: SessionDeps): Sessions {
     }
   }
 
+  const begin = async (user: User, seconds: number, client?: Client): Promise<Grant> => {
+    const createdAtMs = nowMs()
+    const endsAtMs = createdAtMs + seconds * 1000
+    const expiresAtMs = Math.min(createdAtMs + lifetimeMs, endsAtMs)
+    const family = newFamily(user, { createdAtMs, expiresAtMs, endsAtMs }, client)
+    // Together, so that one insert can write both.
+    await Promise.all([families.begin(family), users.noteLogin(user.id)])
+    return grant(user, family)
+  }
   const trade = async (claims: RefreshClaims, user: User, how: Refresh): Promise<Grant> => {
     const [id, from, to] = [claims.family, claims.jti, randomUUID()]
     const family = await families.rotate({ id, from, to, lifetimeMs, client: how.client })
@@ -115,14 +134,9 @@ export function createSessions(deps: SessionDeps): Sessions {
     login: async (email, password, { client, code } = {}) => {
       const user = await checkedUser(deps, email, password)
       await secondFactors.spend(user.id, code)
-      const createdAtMs = nowMs()
-      const endsAtMs = createdAtMs + sessionSeconds * 1000
-      const expiresAtMs = Math.min(createdAtMs + lifetimeMs, endsAtMs)
-      const family = newFamily(user, { createdAtMs, expiresAtMs, endsAtMs }, client)
-      // Together, so that one insert can write both.
-      await Promise.all([families.begin(family), users.noteLogin(user.id)])
-      return grant(user, family)
+      return await begin(user, sessionSeconds, client)
     },
+    begin: (user, { client, seconds }) => begin(user, seconds, client),
     refresh: async (refreshToken, how = {}) => {
       const claims = tokens.verifyRefresh(refreshToken)
       const user = users.get(claims.sub)
@@ -185,7 +199,7 @@ function createOwnSessions(deps: SessionDeps): Pick<Sessions, 'list' | 'end' | '
   }
 }
 
-/** @throws AppError invalid_credentials, account_disabled */
+/** @throws AppError invalid_credentials, password_login_off, account_disabled */
 async function checkedUser(deps: SessionDeps, email: string, password: string): Promise<User> {
   const { users, passwords } = deps
   const found = users.findByEmail(email)
@@ -194,6 +208,7 @@ async function checkedUser(deps: SessionDeps, email: string, password: string): 
   // The user may have changed during the check of the password.
   const user = users.get(found.id)
   if (user?.passwordHash !== found.passwordHash) throw invalidCredentials()
+  refusePassword(user, deps)
   if (!user.isActive) throw new AppError('account_disabled', 'the account is disabled')
   if ((user.temporaryUntilMs ?? Infinity) <= (deps.nowMs ?? Date.now)())
     throw new AppError(
@@ -201,6 +216,12 @@ async function checkedUser(deps: SessionDeps, email: string, password: string): 
       'the password was to be changed, and is not good any more',
     )
   return user
+}
+
+/** Said to who knows the password, so that nobody finds out which account has one. */
+function refusePassword({ email }: User, { onlyPasswordOf = '' }: SessionDeps): void {
+  if (onlyPasswordOf !== '' && email !== onlyPasswordOf)
+    throw new AppError('password_login_off', 'log in at the provider: passwords are turned off')
 }
 
 const newFamily = (

@@ -21,6 +21,10 @@ export const UserDoc = Type.Object({
   sessionEpoch: Type.Optional(Type.Number()),
   /** The session that outlived the last increment, '' for none: that of a user who changed the own password. */
   keptSession: Type.Optional(Type.String()),
+  /** Who the user is at a provider, for those who log in there and have no password. */
+  identity: Type.Optional(
+    Type.Object({ provider: Type.String(), issuer: Type.String(), subject: Type.String() }),
+  ),
   createdAtMs: Type.Number(),
   lastLoginAtMs: Type.Union([Type.Number(), Type.Null()]),
   secondFactor: Type.Optional(
@@ -72,11 +76,21 @@ export function refuseUnlessRules(actor: Actor, role: Role): void {
   throw forbidden()
 }
 
-export function refuseLastSuperadmin(users: readonly User[], user: User): void {
-  if (user.role !== 'superadmin' || !user.isActive) return
-  const others = users.some((u) => {
-    return u.id !== user.id && u.role === 'superadmin' && u.isActive
+/** Refuses what a provider says of a user. @throws AppError forbidden */
+export function refuseOutside({ identity }: User, what: string): void {
+  if (identity === undefined) return
+  throw new AppError('forbidden', `the user logs in at a provider, which has the ${what}`, {
+    details: { provider: identity.provider },
   })
+}
+
+/** Those of a provider do not count: it gives their role, and may not answer. */
+const isLocalSuperadmin = ({ role, isActive, identity }: User): boolean =>
+  role === 'superadmin' && isActive && identity === undefined
+
+export function refuseLastSuperadmin(users: readonly User[], user: User): void {
+  if (!isLocalSuperadmin(user)) return
+  const others = users.some((u) => u.id !== user.id && isLocalSuperadmin(u))
   if (!others) {
     throw new AppError('last_superadmin', 'the last active superadmin has to stay one', {
       details: { user_id: user.id },

@@ -13,6 +13,7 @@ import {
   normalizeEmail,
   refuseLastSuperadmin,
   refuseMissing,
+  refuseOutside,
   refuseUnlessRules,
   refuseWrongPassword,
   type Actor,
@@ -86,20 +87,22 @@ export interface Users {
 }
 
 const WEEK_MS = 7 * DAY_MS
-const LOCK = 'users'
-const LOCK_TTL_MS = 10_000
+export const USERS_LOCK = 'users'
+export const USERS_LOCK_MS = 10_000
 
 export function createUsers(deps: UserDeps): Users {
   const { entities, passwords, nowMs = Date.now } = deps
   const roster = createRoster(entities, nowMs)
   const untilMs = temporaryEnd(deps)
   // Unique e-mails and the last superadmin concern all users, so changes are serialised.
-  const alone: Alone = (work) => deps.withLock(LOCK, LOCK_TTL_MS, work)
+  const alone: Alone = (work) => deps.withLock(USERS_LOCK, USERS_LOCK_MS, work)
   return {
     ...createReads(entities, roster),
     ...createChanges(deps, roster, alone),
     resetPassword: async (text) => {
-      const { id } = roster.findByEmail(text) ?? refuseMissing(text)
+      const found = roster.findByEmail(text) ?? refuseMissing(text)
+      refuseOutside(found, 'password')
+      const { id } = found
       const password = generatePassword()
       const passwordHash = await passwords.hash(password)
       const { email, isActive } = await alone(() =>
@@ -200,14 +203,27 @@ const createReads = (
 
 type Changes = Pick<Users, 'create' | 'patch' | 'setRole' | 'setPassword' | 'remove'>
 
-function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
-  const untilMs = temporaryEnd(deps)
-  const { entities, passwords } = deps
-  const ruled = (actor: Actor, id: string): User => {
+const ruledIn =
+  (entities: Entities<User>) =>
+  (actor: Actor, id: string): User => {
     const user = entities.get(id) ?? refuseMissing(id)
     refuseUnlessRules(actor, user.role)
     return user
   }
+
+/** @returns the present e-mail without a new one */
+function newEmail({ refuseTaken }: Roster, user: User, text = user.email): string {
+  const email = checkEmail(text)
+  if (email === user.email) return email
+  refuseOutside(user, 'e-mail')
+  refuseTaken(email)
+  return email
+}
+
+function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
+  const untilMs = temporaryEnd(deps)
+  const { entities, passwords } = deps
+  const ruled = ruledIn(entities)
   return {
     create: async (actor, { email, password, role = 'viewer', isTemporary }) => {
       refuseUnlessRules(actor, role)
@@ -220,8 +236,7 @@ function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
     patch: (actor, id, { email: text, isActive }) =>
       alone(async () => {
         const user = ruled(actor, id)
-        const email = text === undefined ? user.email : checkEmail(text)
-        if (email !== user.email) roster.refuseTaken(email)
+        const email = newEmail(roster, user, text)
         if (isActive === false) refuseLastSuperadmin(entities.list(), user)
         const ends = isActive === false && user.isActive
         return roster.change(id, (u) => ({
@@ -235,6 +250,7 @@ function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
         if (actor.role !== 'superadmin') throw forbidden()
         const user = ruled(actor, id)
         if (user.role === role) return user
+        refuseOutside(user, 'role')
         refuseLastSuperadmin(entities.list(), user)
         return roster.change(id, (u) => ({ ...endRefreshing(u), role }))
       }),
@@ -242,6 +258,7 @@ function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
       const isOwn = actor.userId === id
       if (!isOwn && !isAtLeast(actor.role, 'admin')) throw forbidden()
       const user = isOwn ? (entities.get(id) ?? refuseMissing(id)) : ruled(actor, id)
+      refuseOutside(user, 'password')
       await checkPassword(password, user.email)
       if (isOwn) await refuseWrongPassword(passwords, user, currentPassword)
       const passwordHash = await passwords.hash(password)

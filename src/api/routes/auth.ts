@@ -37,7 +37,7 @@ const replyWith = (grant: Grant, { cookies }: Services) =>
 const MAX_AGENT_CHARACTERS = 200
 
 /** Half a surrogate pair becomes U+FFFD, because the table takes UTF-8 only. */
-const toClient = ({ ip, headers }: RequestHead): Client => ({
+export const toClient = ({ ip, headers }: RequestHead): Client => ({
   address: ip,
   agent: Buffer.from((headers.first('user-agent') ?? '').slice(0, MAX_AGENT_CHARACTERS)).toString(),
 })
@@ -95,6 +95,7 @@ export const authRoutes = [
       'invalid_code',
       'code_reused',
       'account_disabled',
+      'password_login_off',
       'password_expired',
       'overloaded',
       'dependency_unavailable',

@@ -37,6 +37,9 @@ export const UserSchema = Type.Object(
     last_login_at: Type.Union([Timestamp, Type.Null()]),
     has_second_factor: Type.Boolean(),
     must_change_password: Type.Boolean(),
+    provider: Type.Union([Type.String(), Type.Null()], {
+      description: 'where the user logs in; null for a local user',
+    }),
   },
   { title: 'User' },
 )
@@ -50,4 +53,5 @@ export const toUserView = (user: User): Static<typeof UserSchema> => ({
   last_login_at: user.lastLoginAtMs === null ? null : new Date(user.lastLoginAtMs).toISOString(),
   has_second_factor: user.secondFactor !== undefined,
   must_change_password: isTemporary(user),
+  provider: user.identity?.provider ?? null,
 })

@@ -17,6 +17,8 @@ interface Person extends User {
   readonly last_login_at: string | null
   readonly has_second_factor: boolean
   readonly must_change_password: boolean
+  /** Where the user logs in; null for a local one. */
+  readonly provider: string | null
 }
 
 const ROLES = ['viewer', 'manager', 'admin', 'superadmin'] as const
@@ -83,13 +85,14 @@ function Line({ person, onChange }: LineProps) {
     <tr>
       <td>
         {email} {isSelf && <span class="note">you</span>}
+        {person.provider !== null && <span class="note"> from {person.provider}</span>}
         {person.must_change_password && <span class="note"> has a temporary password</span>}
       </td>
       <td>
         <select
           aria-label={`Role of ${email}`}
           value={role}
-          disabled={!may('superadmin') || isSelf}
+          disabled={!may('superadmin') || isSelf || person.provider !== null}
           onChange={({ currentTarget: { value } }) =>
             onChange(
               call(`${path}/role`, { method: 'PUT', json: { role: value } }),

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 
 import { call, whenDuty, whenLoggedOut } from './api.js'
+import { go } from './router.js'
 
 export interface User {
   readonly id: string
@@ -39,9 +40,27 @@ export async function changePassword(current: string, password: string): Promise
   await logIn({ email: user.value?.email ?? '', password })
 }
 
+const RETURN = 'return-to'
+
+/** Keeps where the page is, for the way back from a provider. */
+export const leaveForProvider = (): void =>
+  sessionStorage.setItem(RETURN, location.pathname + location.search)
+
+function comeBack(): void {
+  const to = sessionStorage.getItem(RETURN)
+  sessionStorage.removeItem(RETURN)
+  if (to !== null && location.pathname === '/' && /^\/(?!\/)/.test(to)) go(to, { replace: true })
+}
+
+/** The code of what went wrong at a provider; '' for nothing. */
+export const loginError = new URLSearchParams(location.search).get('login_error') ?? ''
+
 export async function findSession(): Promise<void> {
+  if (loginError !== '') go('/', { replace: true })
   try {
-    user.value = await call<User>('/api/auth/me')
+    const found = await call<User>('/api/auth/me')
+    comeBack()
+    user.value = found
   } catch {
     user.value = null
   }

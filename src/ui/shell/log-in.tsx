@@ -1,11 +1,67 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 
-import { ApiError, told } from '../lib/api.js'
+import { ApiError, call, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
-import { logIn } from '../lib/session.js'
+import { leaveForProvider, logIn, loginError } from '../lib/session.js'
 import { Mark } from './mark.js'
 
+interface Ways {
+  readonly password: boolean
+  readonly providers: readonly {
+    readonly name: string
+    readonly title: string
+    readonly path: string
+  }[]
+}
+
+const LOCAL: Ways = { password: true, providers: [] }
+
+/** What the service tells in the address, after a log-in at a provider. */
+const FAULTS: Readonly<Record<string, string>> = {
+  oidc_failed: 'The log-in at the provider failed or took too long. Try again.',
+  role_missing: 'The provider gives you no role here. Ask who runs this service.',
+  account_disabled: 'Your account is disabled.',
+  email_conflict: 'Another account has your e-mail. Ask who runs this service.',
+  dependency_unavailable: 'The provider does not answer. Try again in a moment.',
+}
+
 export function LogIn() {
+  const [ways, setWays] = useState<Ways | null>(null)
+  useEffect(() => {
+    call<Ways>('/api/auth/providers').then(setWays, () => setWays(LOCAL))
+  }, [])
+  if (ways === null) return null
+  const { providers, password } = ways
+  return (
+    <main class="log-in">
+      <div class="ways">
+        <h1>
+          <Mark /> Log analytics
+        </h1>
+        {loginError !== '' && (
+          <p class="problem" role="alert">
+            <Icon name="circle-alert" /> {FAULTS[loginError] ?? 'The log-in failed. Try again.'}
+          </p>
+        )}
+        {providers.map(({ name, title, path }) => (
+          <a key={name} class="primary way" href={path} onClick={leaveForProvider}>
+            {title}
+          </a>
+        ))}
+        {password ? (
+          <PasswordForm />
+        ) : (
+          <details>
+            <summary>With a password</summary>
+            <PasswordForm />
+          </details>
+        )}
+      </div>
+    </main>
+  )
+}
+
+function PasswordForm() {
   const [problem, setProblem] = useState('')
   const [isBusy, setBusy] = useState(false)
   const [needsCode, setNeedsCode] = useState(false)
@@ -33,41 +89,30 @@ export function LogIn() {
   }
 
   return (
-    <main class="log-in">
-      <form onSubmit={(event) => void submit(event)}>
-        <h1>
-          <Mark /> Log analytics
-        </h1>
+    <form onSubmit={(event) => void submit(event)}>
+      <label>
+        E-mail
+        <input name="email" type="text" autocomplete="username" required autofocus />
+      </label>
+      <label>
+        Password
+        <input name="password" type="password" autocomplete="current-password" required />
+      </label>
+      {needsCode && (
         <label>
-          E-mail
-          <input name="email" type="text" autocomplete="username" required autofocus />
+          Code of the authenticator app, or a recovery code
+          <input name="code" autocomplete="one-time-code" inputMode="numeric" required autofocus />
         </label>
-        <label>
-          Password
-          <input name="password" type="password" autocomplete="current-password" required />
-        </label>
-        {needsCode && (
-          <label>
-            Code of the authenticator app, or a recovery code
-            <input
-              name="code"
-              autocomplete="one-time-code"
-              inputMode="numeric"
-              required
-              autofocus
-            />
-          </label>
-        )}
-        <p class="problem" role="alert">
-          {problem !== '' && <Icon name="circle-alert" />} {problem}
-        </p>
-        <button class="primary" disabled={isBusy}>
-          {isBusy ? 'Logging in …' : 'Log in'}
-        </button>
-        <p class="note">
-          The first start printed an account. A lost password: <code>npm run reset-password</code>
-        </p>
-      </form>
-    </main>
+      )}
+      <p class="problem" role="alert">
+        {problem !== '' && <Icon name="circle-alert" />} {problem}
+      </p>
+      <button class="primary" disabled={isBusy}>
+        {isBusy ? 'Logging in …' : 'Log in'}
+      </button>
+      <p class="note">
+        The first start printed an account. A lost password: <code>npm run reset-password</code>
+      </p>
+    </form>
   )
 }

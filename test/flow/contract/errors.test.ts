@@ -107,6 +107,13 @@ const PRODUCERS: Readonly<
   // Its digits are none of a code's, whatever the time is.
   invalid_code: () => login(twoFactors.email, twoFactors.password, 'no such code'),
   code_reused: () => login(twoFactors.email, twoFactors.password, factor.used),
+  oidc_failed: {
+    heldBy: 'a replayed, forged, foreign or late answer of a provider begins no session',
+  },
+  role_missing: {
+    heldBy: 'who has no role at the provider is turned away, and loses the sessions',
+  },
+  password_login_off: { heldBy: 'with PASSWORD_LOGIN_ONLY one account alone has a password' },
   invalid_signature: () => webhook({}, 'another secret, long enough'),
   forbidden: () => call('GET /api/users', { token: nobody.access_token }),
   account_disabled: () => login(disabled.email, disabled.password),

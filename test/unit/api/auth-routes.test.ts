@@ -262,6 +262,7 @@ void test('users: created, read, changed, deleted', async (t) => {
     'is_active',
     'last_login_at',
     'must_change_password',
+    'provider',
     'role',
   ])
   const path = `/api/users/${String(made.body['id'])}`

@@ -1,0 +1,269 @@
+/*
+ * Logging in at a provider of OpenID Connect: the authorization code flow with PKCE, by `openid-client`.
+ *
+ * begin ─the browser goes to the provider, with a sealed cookie─▶ the provider ─code─▶ finish ─▶ an identity
+ *
+ * The cookie holds what the answer is checked against: the provider, state, nonce and the verifier of PKCE. It is good for ten
+ * minutes and once. Each provider has a redirect URI of its own, built from PUBLIC_URL and never from what a client sends. Requests
+ * go to the issuer that the operator names and to the addresses in its discovery document, by https unless the issuer is http.
+ */
+
+import * as client from 'openid-client'
+import type { State } from '../../coordination/state.js'
+import type { Seal } from '../../lib/seal.js'
+import { AppError } from '../../model/errors.js'
+import { isAtLeast, type Role } from '../../model/roles.js'
+import { HOUR_MS } from '../../model/time.js'
+import type { OidcProvider } from '../../settings/providers.js'
+import type { Log } from '../../telemetry/log.js'
+
+/** Who logs in, as the provider says. */
+export interface Identity {
+  readonly provider: OidcProvider
+  readonly issuer: string
+  readonly subject: string
+  /** Null without one, and for one that the provider calls unverified. */
+  readonly email: string | null
+  readonly isVerified: boolean
+  /** Null for a user whom the provider's settings turn away. */
+  readonly role: Role | null
+}
+
+export interface Oidc {
+  readonly providers: readonly OidcProvider[]
+  /** @throws AppError not_found, dependency_unavailable */
+  readonly begin: (name: string) => Promise<Begun>
+  /**
+   * @param queryText of the redirect back
+   * @param transaction of `begin`
+   * @throws AppError not_found, oidc_failed, dependency_unavailable
+   */
+  readonly finish: (name: string, queryText: string, transaction: string) => Promise<Identity>
+  /** Where a browser goes after a log-in. */
+  readonly pageUrl: string
+}
+
+interface Begun {
+  /** At the provider. */
+  readonly url: string
+  /** For a cookie of the browser. */
+  readonly transaction: string
+}
+
+export interface OidcDeps {
+  readonly providers: readonly OidcProvider[]
+  /** Without a slash at its end. */
+  readonly publicUrl: string
+  readonly seal: Seal
+  readonly state: Pick<State, 'setIfAbsent'>
+  readonly log: Pick<Log, 'warn'>
+  readonly nowMs?: () => number
+}
+
+export const TRANSACTION_S = 600
+const DISCOVERED_MS = HOUR_MS
+const TIMEOUT_S = 10
+/** Between the clocks of the provider and of this machine. */
+const SKEW_S = 60
+const MAX_REPLY_BYTES = 1024 * 1024
+const CONTEXT = 'oidc'
+
+interface Transaction {
+  readonly provider: string
+  readonly state: string
+  readonly nonce: string
+  readonly verifier: string
+  readonly endsAtMs: number
+}
+
+export function createOidc(deps: OidcDeps): Oidc {
+  const { providers, publicUrl, seal, state, log, nowMs = Date.now } = deps
+  const configOf = createDiscovery(nowMs)
+  const named = (name: string): OidcProvider => {
+    const provider = providers.find((one) => one.name === name)
+    if (provider !== undefined) return provider
+    throw new AppError('not_found', 'there is no such provider', { details: { provider: name } })
+  }
+  const redirectUri = (name: string): string => `${publicUrl}/api/auth/oidc/${name}/callback`
+  const asked = async <T>(provider: OidcProvider, work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work()
+    } catch (error) {
+      throw toAppError(error, provider, log)
+    }
+  }
+  return {
+    providers,
+    pageUrl: `${publicUrl}/`,
+    begin: async (name) => {
+      const provider = named(name)
+      const config = await asked(provider, () => configOf(provider))
+      const verifier = client.randomPKCECodeVerifier()
+      const transaction: Transaction = {
+        provider: name,
+        state: client.randomState(),
+        nonce: client.randomNonce(),
+        verifier,
+        endsAtMs: nowMs() + TRANSACTION_S * 1000,
+      }
+      const url = client.buildAuthorizationUrl(config, {
+        redirect_uri: redirectUri(name),
+        scope: provider.scopes,
+        state: transaction.state,
+        nonce: transaction.nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+      })
+      return { url: url.href, transaction: seal.seal(JSON.stringify(transaction), CONTEXT) }
+    },
+    finish: async (name, queryText, sealed) => {
+      const provider = named(name)
+      const opened = seal.open(sealed, CONTEXT)
+      if (opened === null) throw failed()
+      const transaction = JSON.parse(opened) as Transaction // sealed by `begin`
+      if (transaction.provider !== name || transaction.endsAtMs <= nowMs()) throw failed()
+      const isFirst = await state.setIfAbsent(
+        `oidc:${transaction.state}`,
+        '1',
+        2 * TRANSACTION_S * 1000,
+      )
+      if (!isFirst) throw failed()
+      return await asked(provider, async () => {
+        const config = await configOf(provider)
+        const url = new URL(`${redirectUri(name)}?${queryText}`)
+        return toIdentity(provider, await claimsOf(config, url, transaction))
+      })
+    },
+  }
+}
+
+type Claims = Readonly<Record<string, unknown>> & { readonly sub: string; readonly iss: string }
+
+/** The claims of the ID token, and those that only the userinfo endpoint has. */
+async function claimsOf(
+  config: client.Configuration,
+  url: URL,
+  { state, nonce, verifier }: Transaction,
+): Promise<Claims> {
+  const tokens = await client.authorizationCodeGrant(config, url, {
+    expectedState: state,
+    expectedNonce: nonce,
+    pkceCodeVerifier: verifier,
+    idTokenExpected: true,
+  })
+  const claims = tokens.claims()
+  if (claims === undefined) throw failed()
+  if (config.serverMetadata().userinfo_endpoint === undefined) return claims
+  const more = await client.fetchUserInfo(config, tokens.access_token, claims.sub)
+  return { ...more, ...claims }
+}
+
+function toIdentity(provider: OidcProvider, claims: Claims): Identity {
+  const { email, email_verified: verified } = claims
+  return {
+    provider,
+    issuer: claims.iss,
+    subject: claims.sub,
+    email: typeof email === 'string' && verified !== false ? email : null,
+    isVerified: verified === true,
+    role: roleOf(provider, claims),
+  }
+}
+
+/** The highest role that one of the values of the claim has. */
+export function roleOf(
+  { roleClaim, roles, defaultRole }: Pick<OidcProvider, 'roleClaim' | 'roles' | 'defaultRole'>,
+  claims: Readonly<Record<string, unknown>>,
+): Role | null {
+  const values = [claimAt(claims, roleClaim)].flat()
+  const found = values.flatMap((value) => {
+    const role = typeof value === 'string' && Object.hasOwn(roles, value) ? roles[value] : undefined
+    return role === undefined ? [] : [role]
+  })
+  return found.reduce<Role | null>(
+    (most, role) => (most !== null && isAtLeast(most, role) ? most : role),
+    defaultRole,
+  )
+}
+
+/** A claim whose name has dots, as that of a URL, is found by its whole name first. */
+function claimAt(claims: Readonly<Record<string, unknown>>, path: string): unknown {
+  if (Object.hasOwn(claims, path)) return claims[path]
+  return path.split('.').reduce<unknown>((value, name) => {
+    const own: Readonly<Record<string, unknown>> = Object(value)
+    return Object.hasOwn(own, name) ? own[name] : undefined
+  }, claims)
+}
+
+/** Discovery documents are read when they are needed, and again after an hour: keys and addresses change. */
+function createDiscovery(nowMs: () => number) {
+  const known = new Map<
+    string,
+    { readonly atMs: number; readonly config: Promise<client.Configuration> }
+  >()
+  return (provider: OidcProvider): Promise<client.Configuration> => {
+    const found = known.get(provider.name)
+    if (found !== undefined && nowMs() - found.atMs < DISCOVERED_MS) return found.config
+    const config = discover(provider)
+    known.set(provider.name, { atMs: nowMs(), config })
+    config.catch(() => known.delete(provider.name))
+    return config
+  }
+}
+
+function discover({ issuer, clientId, clientSecret }: OidcProvider): Promise<client.Configuration> {
+  const auth = clientSecret === null ? client.None() : client.ClientSecretBasic(clientSecret)
+  const isPlain = issuer.startsWith('http:')
+  return client.discovery(new URL(issuer), clientId, { [client.clockTolerance]: SKEW_S }, auth, {
+    timeout: TIMEOUT_S,
+    [client.customFetch]: boundedFetch,
+    // Only for an issuer that the operator has called by http.
+    ...(isPlain ? { execute: [client.allowInsecureRequests] } : {}),
+  })
+}
+
+/** Follows no redirect, and reads no endless reply. */
+async function boundedFetch(url: string, options: client.CustomFetchOptions): Promise<Response> {
+  const { body, ...rest } = options
+  const reply = await fetch(url, { ...rest, redirect: 'manual', ...(body == null ? {} : { body }) })
+  const parts: Uint8Array[] = []
+  let bytes = 0
+  for await (const part of reply.body ?? []) {
+    bytes += part.byteLength
+    if (bytes > MAX_REPLY_BYTES) throw new Error('the reply is too long')
+    parts.push(part)
+  }
+  const { status, headers } = reply
+  const isEmpty = status === 204 || status === 304
+  return new Response(isEmpty ? null : Buffer.concat(parts), { status, headers })
+}
+
+const failed = (cause?: unknown): AppError =>
+  new AppError('oidc_failed', 'the log-in at the provider failed or took too long: try again', {
+    cause,
+  })
+
+/** What the provider answers holds tokens, so only the kind of the fault is logged. */
+function toAppError(error: unknown, { name }: OidcProvider, log: OidcDeps['log']): AppError {
+  if (error instanceof AppError) return error
+  const { code, error: oauth }: { readonly code?: unknown; readonly error?: unknown } =
+    Object(error)
+  const fault = {
+    provider: name,
+    code,
+    oauth,
+    message: error instanceof Error ? error.message : '',
+  }
+  log.warn(fault, 'a log-in at a provider failed')
+  const isAway = error instanceof TypeError || code === 'OAUTH_TIMEOUT' || isUnreachable(error)
+  if (!isAway) return failed()
+  return new AppError('dependency_unavailable', 'the log-in provider does not answer', {
+    details: { dependency: `oidc ${name}` },
+    retryAfterS: 5,
+  })
+}
+
+const isUnreachable = (error: unknown): boolean =>
+  error instanceof Error &&
+  error.cause instanceof TypeError &&
+  error.cause.message === 'fetch failed'

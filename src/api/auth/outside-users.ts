@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto'
+import type { WithLock } from '../../coordination/lock.js'
+import { AppError } from '../../model/errors.js'
+import type { Role } from '../../model/roles.js'
+import type { Entities } from './entities.js'
+import type { Identity } from './oidc.js'
+import { checkEmail, endSessions, refuseLastSuperadmin, type User } from './user.js'
+import { USERS_LOCK, USERS_LOCK_MS } from './users.js'
+
+interface OutsideUserDeps {
+  readonly entities: Entities<User>
+  readonly withLock: WithLock
+  /** The e-mail of the account that keeps its password whatever a provider says; '' for none. */
+  readonly keptEmail: string
+  readonly nowMs?: () => number
+}
+
+/** Users who log in at a provider: the provider says who they are, and which role they have. */
+export interface OutsideUsers {
+  /**
+   * Finds the user of an identity, or makes one, and takes over role and e-mail. A change of role ends the sessions before.
+   *
+   * @throws AppError role_missing, which ends the user's sessions too, account_disabled, email_conflict, oidc_failed
+   */
+  readonly admit: (identity: Identity) => Promise<User>
+}
+
+export function createOutsideUsers(deps: OutsideUserDeps): OutsideUsers {
+  const { entities, withLock } = deps
+  const find = ({ issuer, subject }: Identity): User | null =>
+    entities
+      .list()
+      .find(({ identity }) => identity?.issuer === issuer && identity.subject === subject) ?? null
+  const change = async (id: string, how: (user: User) => User): Promise<User> => {
+    const changed = await entities.update(id, (user) => (user === null ? null : how(user)))
+    if (changed === null) throw new AppError('oidc_failed', 'the user was deleted meanwhile')
+    return changed
+  }
+  return {
+    // E-mails are unique, so changes of users are made one after the other.
+    admit: (identity) =>
+      withLock(USERS_LOCK, USERS_LOCK_MS, async () => {
+        const { role } = identity
+        const known = find(identity)
+        if (role === null) {
+          if (known !== null) await change(known.id, (user) => endSessions(user, ''))
+          throw new AppError('role_missing', 'the provider gives you no role here')
+        }
+        if (known !== null) {
+          refuseDisabled(known)
+          const email = freeEmail(entities, identity, known)
+          return await change(known.id, (user) => ({ ...withRole(user, role), email }))
+        }
+        const email = emailOf(identity)
+        const local = entities.list().find((user) => user.email === email)
+        if (local === undefined) return await insert(deps, { identity, role, email })
+        refuseUnlinkable(deps, local, identity)
+        return await change(local.id, (user) => linked(user, identity, role))
+      }),
+  }
+}
+
+const withRole = (user: User, role: Role): User =>
+  user.role === role ? user : { ...endSessions(user, ''), role }
+
+const toStored = ({ provider, issuer, subject }: Identity): NonNullable<User['identity']> => ({
+  provider: provider.name,
+  issuer,
+  subject,
+})
+
+/** The password and its second factor go: the provider asks for both. */
+function linked(user: User, identity: Identity, role: Role): User {
+  const { secondFactor: _, pendingFactor: __, ...kept } = endSessions(user, '')
+  return { ...kept, identity: toStored(identity), role, passwordHash: '', temporaryUntilMs: null }
+}
+
+interface Insert {
+  readonly identity: Identity
+  readonly role: Role
+  readonly email: string
+}
+
+async function insert(
+  { entities, nowMs = Date.now }: OutsideUserDeps,
+  { identity, role, email }: Insert,
+): Promise<User> {
+  const user: User = {
+    id: randomUUID(),
+    email,
+    role,
+    isActive: true,
+    passwordHash: '',
+    identity: toStored(identity),
+    tokenEpoch: 0,
+    createdAtMs: nowMs(),
+    lastLoginAtMs: null,
+  }
+  await entities.put(user.id, user)
+  return user
+}
+
+function emailOf({ email }: Identity): string {
+  if (email === null)
+    throw new AppError('oidc_failed', 'the provider tells no verified e-mail: check the scopes')
+  return checkEmail(email)
+}
+
+/** The e-mail of the provider; that from before when it has none, or another user has it. */
+function freeEmail(entities: Entities<User>, identity: Identity, known: User): string {
+  if (identity.email === null) return known.email
+  const email = checkEmail(identity.email)
+  const isTaken = entities.list().some((user) => user.email === email && user.id !== known.id)
+  return isTaken ? known.email : email
+}
+
+function refuseDisabled({ isActive }: User): void {
+  if (!isActive) throw new AppError('account_disabled', 'the account is disabled')
+}
+
+/** Who may set e-mails at a provider must not become a user of another one, nor the last local superadmin. */
+function refuseUnlinkable(
+  { entities, keptEmail }: OutsideUserDeps,
+  local: User,
+  { provider, isVerified }: Identity,
+): void {
+  const isFree = local.identity === undefined && local.email !== keptEmail
+  if (!isFree || !provider.linkByEmail || !isVerified)
+    throw new AppError('email_conflict', 'another user has the e-mail')
+  refuseDisabled(local)
+  refuseLastSuperadmin(entities.list(), local)
+}

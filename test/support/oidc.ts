@@ -1,0 +1,107 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Provider } from 'oidc-provider'
+
+/** What a provider says of a user beside the subject. */
+export type Claims = Readonly<Record<string, unknown>>
+
+export interface TestProvider {
+  readonly issuer: string
+  /** Who is logged in at the provider now; null refuses. */
+  account: string | null
+  readonly claims: Map<string, Claims>
+  readonly close: () => Promise<void>
+}
+
+export const CLIENT = { client_id: 'logs', client_secret: 'a secret for the tests of log-ins' }
+
+/** A real provider of OpenID Connect on a port of its own, whose user consents to everything. */
+export async function startProvider(redirectUri: string): Promise<TestProvider> {
+  const server = createServer((request, response) => void handle(request, response))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const test: TestProvider = {
+    issuer,
+    account: null,
+    claims: new Map(),
+    close: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+  const provider = new Provider(issuer, {
+    clients: [{ ...CLIENT, redirect_uris: [redirectUri] }],
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups'] },
+    cookies: { keys: ['a key for the cookies of tests'] },
+    features: { devInteractions: { enabled: false } },
+    interactions: { url: (_: unknown, { uid }: { readonly uid: string }) => `/interaction/${uid}` },
+    findAccount: (_: unknown, accountId: string) => ({
+      accountId,
+      claims: () => ({ sub: accountId, ...test.claims.get(accountId) }),
+    }),
+    ttl: { Session: 60, Interaction: 60, Grant: 60, AccessToken: 60, IdToken: 60 },
+  })
+  const callback = provider.callback()
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (request.url?.startsWith('/interaction/') !== true) return callback(request, response)
+    const { prompt, params, session } = await provider.interactionDetails(request, response)
+    const merge = { mergeWithLastSubmission: prompt.name !== 'login' }
+    if (test.account === null) {
+      const refusal = { error: 'access_denied', error_description: '<script>alert(1)</script>' }
+      return await provider.interactionFinished(request, response, refusal, merge)
+    }
+    if (prompt.name === 'login') {
+      const result = { login: { accountId: test.account, remember: false } }
+      return await provider.interactionFinished(request, response, result, merge)
+    }
+    const of = { accountId: session?.accountId ?? '', clientId: params.client_id }
+    const grant = new provider.Grant(of)
+    grant.addOIDCScope('openid email profile')
+    const result = { consent: { grantId: await grant.save() } }
+    await provider.interactionFinished(request, response, result, merge)
+  }
+  return test
+}
+
+/** A browser that keeps cookies by the host and port, and follows redirects one by one. */
+export function createBrowser() {
+  const jars = new Map<string, Map<string, string>>()
+  const jarOf = (url: URL): Map<string, string> => {
+    const jar = jars.get(url.host) ?? new Map<string, string>()
+    jars.set(url.host, jar)
+    return jar
+  }
+  const visit = async (address: string) => {
+    const url = new URL(address)
+    const jar = jarOf(url)
+    const cookie = Array.from(jar, ([name, value]) => `${name}=${value}`).join('; ')
+    const reply = await fetch(url, { redirect: 'manual', headers: cookie === '' ? {} : { cookie } })
+    for (const set of reply.headers.getSetCookie()) {
+      const [pair = ''] = set.split(';')
+      const [name = '', value = ''] = pair.split(/=(.*)/s)
+      if (/max-age=0|expires=Thu, 01 Jan 1970/i.test(set)) jar.delete(name)
+      else jar.set(name, value)
+    }
+    const location = reply.headers.get('location')
+    const next = location === null ? null : new URL(location, url).href
+    return { status: reply.status, next, reply }
+  }
+  return {
+    visit,
+    /** Goes on until `isThere`, or where nothing leads on. @returns the address */
+    follow: async (start: string, isThere: (url: string) => boolean): Promise<string> => {
+      let url = start
+      for (let hops = 0; hops < 12 && !isThere(url); hops++) {
+        const { next, status, reply } = await visit(url)
+        if (next === null) throw new Error(`${url} is answered ${status} ${await reply.text()}`)
+        url = next
+      }
+      return url
+    },
+    cookie: (address: string, name: string): string | undefined =>
+      jarOf(new URL(address)).get(name),
+  }
+}
