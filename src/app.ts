@@ -527,7 +527,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       hasSource: (name) => sources.get(name) !== undefined,
       seal,
       mayBePrivate: config.alertPrivateAddresses,
-      publicUrl: config.publicUrl ?? '',
+      publicUrl: config.publicUrl,
       smtp: openSmtp(config),
     })
     closers.push(() => alerting.evaluator.close())

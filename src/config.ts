@@ -187,14 +187,6 @@ const SETTINGS = {
     false,
     'whether notices of alert rules may be sent to private and loopback addresses',
   ),
-  publicUrl: {
-    ...url(
-      'PUBLIC_URL',
-      ['http:', 'https:'],
-      'address of the page (`https://logs.example.com`), to which notices of alert rules link; unset = they have no links',
-    ),
-    secret: false,
-  },
   insightsAlerts: boolean(
     'INSIGHTS_ALERTS',
     true,

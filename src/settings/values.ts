@@ -36,7 +36,7 @@ export const publicUrl: Setting<string> = {
   ...textSetting(
     'PUBLIC_URL',
     '',
-    'address under which browsers reach the API, without a path; needed for OIDC_PROVIDERS',
+    'address of the page (`https://logs.example.com`): notices of alert rules link to it, and providers of OIDC_PROVIDERS send the browser back to it',
   ),
   parse: (value) => {
     if (value === '') return ''
