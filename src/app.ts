@@ -57,6 +57,7 @@ import { openPool } from './ingest/pool.js'
 import { createWriteTarget } from './ingest/write-target.js'
 import { recoverWal } from './ingest/recovery.js'
 import { Sequencer } from './ingest/sequencer.js'
+import { hasTexts, toReplayBody } from './ingest/protocols/table.js'
 import { replayScope, resubmit, uploadSubmission, type UploadedFile } from './ingest/submission.js'
 import { createDeletions, createErasure } from './ingest/deletions.js'
 import { createInsights } from './insights/insights.js'
@@ -561,9 +562,14 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       resubmit: (lines) =>
         Promise.all(
           lines.map((line) =>
-            resubmit(line, replayScope(line, accounts.ingestKeys.find(line.keyId)), pipeline),
+            resubmit(
+              { ...line, body: toReplayBody(line.line, line.protocol) },
+              replayScope(line, accounts.ingestKeys.find(line.keyId)),
+              pipeline,
+            ),
           ),
         ),
+      hasTexts,
       settle: () => pipeline.settle(),
       exclusive: (work) => withLock('delete', REPLAY_LOCK_MS, work),
     })

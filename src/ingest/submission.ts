@@ -149,19 +149,27 @@ export interface SenderKey {
   readonly defaultSource: string | null
 }
 
+interface Replayed {
+  /** Of the dead letter. */
+  readonly id: number
+  /** Of its text; null for a JSON object. */
+  readonly protocol: string | null
+  readonly body: Pick<Submission, 'format' | 'bytes'>
+}
+
 /** Replays one dead letter as a body of its own. One that its sender may not write is kept. */
 export async function resubmit(
-  { id, line }: { readonly id: number; readonly line: string },
+  { id, protocol, body }: Replayed,
   scope: ReplayScope,
   pipeline: { submit(submission: Submission): Promise<BodyResult> },
 ): Promise<'stored' | 'rejected' | 'kept'> {
   const submission: Submission = {
     owner: 'replays',
-    format: 'ingest',
-    bytes: new TextEncoder().encode(line),
+    ...body,
     coding: 'identity',
     events: null,
-    protocol: 'replay',
+    // What is rejected again can be replayed again.
+    protocol: protocol ?? 'replay',
     source: null,
     ...scope,
     keepRaw: true,

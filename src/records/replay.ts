@@ -12,8 +12,10 @@ import { MINUTE_MS } from '../model/time.js'
 export type ReplayOutcome = 'stored' | 'rejected' | 'kept'
 
 export interface ReplayLine extends Pick<DeadLetter, 'id' | 'keyId' | 'source'> {
-  /** One line: a JSON object as `/ingest` takes it. */
+  /** A JSON object in one line, as `/ingest` takes it, or a text of `protocol`. */
   readonly line: string
+  /** Null for a JSON object. */
+  readonly protocol: string | null
 }
 
 interface ReplayDeps {
@@ -26,6 +28,8 @@ interface ReplayDeps {
    * @returns one outcome per dead letter, once they are durable
    */
   readonly resubmit: (lines: readonly ReplayLine[]) => Promise<readonly ReplayOutcome[]>
+  /** Whether the records of a protocol are texts, which can be ingested again as they are. */
+  readonly hasTexts: (protocol: string) => boolean
   /** Resolves when everything in the WAL, from earlier runs too, has taken effect in ClickHouse. */
   readonly settle: () => Promise<unknown>
   /** Runs `work` while nothing is replayed or deleted elsewhere. */
@@ -151,7 +155,7 @@ async function replayChunk(
   deadLetters: readonly DeadLetter[],
   tally: Tally,
 ): Promise<void> {
-  const whole = deadLetters.flatMap(toReplayLine)
+  const whole = deadLetters.flatMap((one) => toReplayLine(one, deps.hasTexts(one.protocol)))
   const free = new Set(whole.length === 0 ? [] : await deps.claims.claim(whole.map(({ id }) => id)))
   const lines = whole.filter(({ id }) => free.has(id))
   tally.read += deadLetters.length
@@ -167,13 +171,18 @@ async function replayChunk(
 }
 
 /** @returns none when the dead letter holds no complete record */
-function toReplayLine({ id, keyId, source, raw }: DeadLetter): readonly ReplayLine[] {
+function toReplayLine(
+  { id, keyId, source, raw, protocol }: DeadLetter,
+  isText: boolean,
+): readonly ReplayLine[] {
   const text = raw.trim()
-  // Anything but a JSON object would be rejected for the same reason again.
-  if (!text.startsWith('{') || !text.endsWith('}')) return []
   if (Buffer.byteLength(raw) > RAW_BYTES - MAX_CHARACTER_BYTES) return []
+  const sender = { id, keyId, source }
   // JSON allows a line end between tokens only, where it counts as a space.
-  return [{ id, keyId, source, line: text.replaceAll(/[\r\n]+/g, ' ') }]
+  if (text.startsWith('{') && text.endsWith('}'))
+    return [{ ...sender, line: text.replaceAll(/[\r\n]+/g, ' '), protocol: null }]
+  // Of other protocols anything but a JSON object would be rejected for the same reason again.
+  return isText && text !== '' ? [{ ...sender, line: raw, protocol }] : []
 }
 
 const ClaimDoc = Type.Object({ ids: Type.Array(Type.Number()) })

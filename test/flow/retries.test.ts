@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -6,7 +7,9 @@ import { test } from 'tap'
 import { callGrpc } from '../support/grpc.js'
 import { protobufLogs } from '../support/protobuf.js'
 import {
+  type Caller,
   countOf,
+  enginePid,
   INGEST_KEY,
   KNOWN,
   logIn,
@@ -15,6 +18,7 @@ import {
   startService,
   tempDataDir,
 } from '../support/service.js'
+import { signal } from '../support/signals.js'
 
 const RECORDS = 200
 const NOW = Date.now()
@@ -110,3 +114,203 @@ void test('what was acknowledged before a kill is stored once when it is sent ag
     t.equal(count, records, `${source}: stored once`)
   }
 })
+
+/** Records of each source below. */
+const FEW = 20
+const few = <T>(make: (i: number) => T): T[] => Array.from({ length: FEW }, (_, i) => make(i))
+
+interface Answer {
+  readonly status: number
+  readonly retryAfter?: string | null
+  readonly text: string
+}
+
+/** A protocol whose clients hear whether their records were taken. */
+interface Door {
+  readonly send: (service: Service, source: string) => Promise<Answer>
+  readonly taken: { readonly status: number; readonly text?: RegExp }
+  /** How it says that its client should come again. */
+  readonly busy: { readonly status: number; readonly text?: RegExp; readonly retryAfter?: RegExp }
+}
+
+const http =
+  (path: string, body: (source: string) => string): Door['send'] =>
+  async ({ collector }, source) => {
+    const sent = { ...headers, 'content-type': 'application/json' }
+    const reply = await fetch(collector + path, {
+      method: 'POST',
+      headers: sent,
+      body: body(source),
+    })
+    const retryAfter = reply.headers.get('retry-after')
+    return { status: reply.status, retryAfter, text: await reply.text() }
+  }
+
+const NS = `${NOW}000000`
+const LATER = { status: 503, retryAfter: /^\d+$/ }
+const json = (value: unknown): string => JSON.stringify(value)
+const records = (make: (source: string, i: number) => unknown) => (source: string) =>
+  few((i) => json(make(source, i))).join('\n')
+
+const DOORS: Readonly<Record<string, Door>> = {
+  ndjson: {
+    send: http(
+      '/ingest',
+      records((source, i) => ({ source, message: message(i) })),
+    ),
+    taken: { status: 202 },
+    busy: { status: 429, text: /"overloaded"/, retryAfter: /^\d+$/ },
+  },
+  otlp: {
+    send: http('/v1/logs', (source) => {
+      const logRecords = few((i) => ({ timeUnixNano: NS, body: { stringValue: message(i) } }))
+      const attributes = [{ key: 'service.name', value: { stringValue: source } }]
+      return json({ resourceLogs: [{ resource: { attributes }, scopeLogs: [{ logRecords }] }] })
+    }),
+    taken: { status: 200, text: /^\{/ },
+    busy: { ...LATER, text: /"code":14/ },
+  },
+  grpc: {
+    send: async (service) => {
+      const address = `127.0.0.1:${portOf(service, 'OTLP/gRPC')}`
+      const { code, message: text } = await callGrpc(address, Buffer.alloc(0), { headers })
+      return { status: code, text }
+    },
+    taken: { status: 0 },
+    busy: { status: 14 },
+  },
+  elasticsearch: {
+    send: http('/_bulk', (source) =>
+      few((i) => `{"create":{"_index":"${source}"}}\n${json({ message: message(i) })}\n`).join(''),
+    ),
+    taken: { status: 200, text: /"errors":false/ },
+    busy: { status: 200, text: /"status":429,"error":\{"type":"es_rejected_execution_exception"/ },
+  },
+  loki: {
+    send: http('/loki/api/v1/push', (source) =>
+      json({ streams: [{ stream: { app: source }, values: few((i) => [NS, message(i)]) }] }),
+    ),
+    taken: { status: 204 },
+    busy: LATER,
+  },
+  splunk: {
+    send: http(
+      '/services/collector',
+      records((source, i) => ({ source, event: message(i) })),
+    ),
+    taken: { status: 200, text: /"code":0/ },
+    busy: { ...LATER, text: /"code":9/ },
+  },
+  datadog: {
+    send: http(
+      '/api/v2/logs',
+      records((service, i) => ({ service, message: message(i) })),
+    ),
+    taken: { status: 202 },
+    busy: { ...LATER, text: /"errors":\[/ },
+  },
+  betterstack: {
+    send: http(
+      '/',
+      records((source, i) => ({ source, message: message(i) })),
+    ),
+    taken: { status: 202 },
+    busy: LATER,
+  },
+  journal: {
+    send: http('/upload', (source) =>
+      few(
+        (i) => `__CURSOR=${source}${i}\nSYSLOG_IDENTIFIER=${source}\nMESSAGE=${message(i)}\n\n`,
+      ).join(''),
+    ),
+    taken: { status: 202 },
+    busy: LATER,
+  },
+  gelf: {
+    send: http(
+      '/gelf',
+      records((app, i) => ({ _app: app, host: 'h', short_message: message(i) })),
+    ),
+    taken: { status: 202 },
+    busy: LATER,
+  },
+}
+
+/** Sends a chunk of Forward. @returns when it is acknowledged */
+async function sendChunk(service: Service, source: string): Promise<void> {
+  const socket = connect(portOf(service, 'Forward'), '127.0.0.1')
+  const chunk = few((i) => [Math.floor(NOW / 1000), { message: message(i) }])
+  socket.write(encode([source, chunk, { chunk: source }]))
+  await once(socket, 'data')
+  socket.destroy()
+}
+
+/** Sends lines to a port whose clients hear nothing. */
+async function sendLines(service: Service, port: string, lines: readonly string[]): Promise<void> {
+  const socket = connect(portOf(service, port), '127.0.0.1')
+  await new Promise<void>((resolve) => socket.end(lines.join('\n'), () => resolve()))
+}
+
+/** Fills the write-ahead log. */
+async function fill(service: Service): Promise<void> {
+  const text = (): string => randomBytes(60_000).toString('hex')
+  for (let bodies = 0; bodies < 60; bodies++) {
+    const body = few(() => json({ source: 'filler', message: text() })).join('\n')
+    const { status } = await fetch(`${service.collector}/ingest`, { method: 'POST', headers, body })
+    if (status === 429) return
+    if (status !== 202) throw new Error(`status ${status}`)
+  }
+  throw new Error('the write-ahead log has no limit')
+}
+
+void test('without ClickHouse, and without room, nothing is lost and nothing is counted twice', async (t) => {
+  const ports = { FLUENT_PORT: '0', OTLP_GRPC_PORT: '0', SYSLOG_PORT: '0', LINES_PORT: '0' }
+  const full = { WAL_MAX_BYTES: String(64 * 1024 * 1024) }
+  const service = await startService(t, { ...KNOWN, DATA_DIR: tempDataDir(t), ...ports, ...full })
+  const caller = await logIn(service)
+  const engine = enginePid(service)
+  signal(engine, 'SIGSTOP')
+  t.teardown(() => void signal(enginePid(service), 'SIGCONT'))
+  for (const [name, { send, taken }] of Object.entries(DOORS))
+    t.match(await send(service, `away.${name}`), taken, `${name} takes records meanwhile`)
+  await sendChunk(service, 'away.forward')
+
+  await fill(service)
+  for (const [name, { send, busy }] of Object.entries(DOORS))
+    t.match(await send(service, `full.${name}`), busy, `${name} says that there is no room`)
+  const waiting = sendChunk(service, 'full.forward')
+  let isAcknowledged = false
+  void waiting.then(() => (isAcknowledged = true))
+  const syslog = few((i) => `<14>1 - h full.syslog - - - ${message(i)}`)
+  await sendLines(service, 'syslog', syslog)
+  await sendLines(
+    service,
+    'lines',
+    few((i) => json({ app: 'full.lines', message: message(i) })),
+  )
+  await sleep(500)
+  t.notOk(isAcknowledged, 'what waits for room is not acknowledged')
+
+  signal(engine, 'SIGCONT')
+  await waiting
+  for (const [name, { send, taken }] of Object.entries(DOORS))
+    for (const until = Date.now() + 30_000; ; await sleep(200)) {
+      const { status, text } = await send(service, `full.${name}`)
+      if (status === taken.status && (taken.text ?? /^/).test(text)) break
+      if (Date.now() > until) throw new Error(`${name} has no room: ${status} ${text}`)
+    }
+  const names = Object.keys(DOORS).filter((name) => name !== 'grpc')
+  const sources = [
+    ...[...names, 'forward'].flatMap((name) => [`away.${name}`, `full.${name}`]),
+    'full.syslog',
+    'full.lines',
+  ]
+  for (const source of sources) await settled(caller, source)
+  await sleep(700)
+  for (const source of sources) t.equal(await countOf(caller, source), FEW, source)
+})
+
+async function settled(caller: Caller, source: string): Promise<void> {
+  for (const until = Date.now() + 30_000; Date.now() < until; await sleep(100))
+    if ((await countOf(caller, source)) >= FEW) return
+}

@@ -28,6 +28,8 @@ export interface Protocol {
   readonly parsers: Readonly<Record<ProtocolFormat, BodyParser>>
   /** Loads what its parsers need; awaited before each body, so it has to be quick once that is there. */
   readonly load?: () => Promise<void>
+  /** Makes a body of a record that is a text; absent where records are none. */
+  readonly toBody?: (text: string) => { readonly format: ProtocolFormat; readonly bytes: Buffer }
   /** Its requests on the collector's port; absent for a protocol with a port of its own. */
   readonly routes?: (services: IngestServices) => readonly HttpRoute[]
 }

@@ -1,4 +1,4 @@
-import type { ProtocolFormat } from '../block.js'
+import type { BodyFormat, ProtocolFormat } from '../block.js'
 import { betterStack } from './better-stack.js'
 import { datadog } from './datadog.js'
 import { elasticsearch } from './elasticsearch/elasticsearch.js'
@@ -56,3 +56,15 @@ const LOADERS: ReadonlyMap<string, () => Promise<void>> = new Map(
 /** @returns what has to be awaited before a body of the format is parsed; undefined for nothing */
 export const loaderOf = (format: ProtocolFormat): (() => Promise<void>) | undefined =>
   LOADERS.get(format)
+
+/** Makes the body of a record that is ingested again: a text of its protocol, or a JSON object when there is none. */
+export function toReplayBody(
+  text: string,
+  protocol: string | null,
+): { readonly format: BodyFormat; readonly bytes: Buffer } {
+  const of = PROTOCOLS.find(({ name }) => name === protocol)
+  return of?.toBody?.(text) ?? { format: 'ingest', bytes: Buffer.from(text) }
+}
+
+export const hasTexts = (protocol: string): boolean =>
+  PROTOCOLS.some(({ name, toBody }) => name === protocol && toBody !== undefined)

@@ -65,6 +65,7 @@ function setUp(initial: readonly DeadLetter[], outcome: (line: string) => Replay
       return outcomes
     },
     claims: noReplayClaims,
+    hasTexts: (protocol) => protocol === 'syslog',
     settle: async () => {
       for (const apply of unsettled) apply()
       unsettled = []
@@ -91,12 +92,13 @@ void test('what is stored is gone, what is refused again is listed anew, the res
       letter(5, 'no json'),
       letter(6, '[{"n":1}]'),
       letter(7, `{"m":"${'x'.repeat(64 * 1024)}`),
+      { ...letter(8, '<13>Nov 21 09:28:19 web-1 shop: paid'), protocol: 'syslog' },
     ],
     (line) => (line.includes('bad') ? 'rejected' : line.includes('off') ? 'kept' : 'stored'),
   )
   const result = await replay.run({ kind: 'all', query: any }, never)
-  t.strictSame(result, { replayed: 1, failed: 1, skipped: 5, position: null })
-  t.strictSame(stored, ['{"n":1}'])
+  t.strictSame(result, { replayed: 2, failed: 1, skipped: 5, position: null })
+  t.strictSame(stored, ['<13>Nov 21 09:28:19 web-1 shop: paid', '{"n":1}'])
   t.strictSame([...deadLetters.keys()], [3, 4, 5, 6, 7, 1_000_000])
 })
 

@@ -1,3 +1,4 @@
+import { RecordBatch } from '../../record-batch.js'
 import type { Protocol } from '../protocol.js'
 import { decodeSyslog } from './syslog.js'
 
@@ -5,4 +6,10 @@ import { decodeSyslog } from './syslog.js'
 export const syslog: Protocol = {
   name: 'syslog',
   parsers: { 'syslog/messages': decodeSyslog },
+  toBody: (text) => {
+    const batch = new RecordBatch('')
+    const bytes = Buffer.from(text)
+    batch.record(bytes, 0, bytes.length, false)
+    return { format: 'syslog/messages', bytes: batch.take() }
+  },
 }
