@@ -18,7 +18,8 @@ import { ADMIN, countOf, INGEST_KEY, logIn, settledCount } from '../support/serv
 import { toolPath, without } from '../support/tools.js'
 
 const skip = without('haproxy', 'openssl')
-const CONFIG = join(DEPLOY, 'haproxy/haproxy.cfg')
+const CONFIG = join(DEPLOY, 'haproxy')
+const BINDS = ['OTLP_GRPC', 'SYSLOG', 'SYSLOG_TLS', 'FORWARD', 'GELF', 'LINES']
 const BEARER = { authorization: `Bearer ${INGEST_KEY}` }
 
 interface Reply {
@@ -62,7 +63,12 @@ type Engines = readonly { readonly api: string; readonly collector: string }[]
 async function startProxy(owner: Owner, [one, two]: Engines): Promise<Proxy> {
   const [port, redirectPort] = [await freePort(), await freePort()]
   const certificate = makeCertificate()
+  const binds: Record<string, string> = {}
+  for (const name of BINDS) binds[`${name}_BIND`] = `127.0.0.1:${await freePort()}`
   const env = {
+    ...binds,
+    ENGINE_1: '127.0.0.1',
+    ENGINE_2: '127.0.0.1',
     PUBLIC_BIND: `127.0.0.1:${port}`,
     REDIRECT_BIND: `127.0.0.1:${redirectPort}`,
     CERTIFICATE: certificate,
@@ -115,6 +121,27 @@ async function startProxy(owner: Owner, [one, two]: Engines): Promise<Proxy> {
   return proxy
 }
 
+/** The collector wants a key for each of them. */
+const COLLECTOR_PATHS = [
+  '/',
+  '/v1/logs',
+  '/otlp/v1/logs',
+  '/_bulk',
+  '/shop/_bulk',
+  '/shop/_doc/1',
+  '/elasticsearch/_bulk',
+  '/loki/api/v1/push',
+  '/services/collector/event',
+  '/api/v2/logs',
+  '/v1/input',
+  '/upload',
+  '/gelf',
+  '/log/v1',
+  '/api/v1/ingest/humio-structured',
+  '/api/default/shop/_json',
+  '/api/events/raw',
+]
+
 const post = (body: string | Buffer, headers: Record<string, string> = {}) =>
   [{ method: 'POST', headers: { ...BEARER, ...headers } }, body] as const
 
@@ -144,6 +171,10 @@ t.test('before two instances', { skip }, async (t) => {
     t.equal(reply.status, 202, reply.text)
     t.match(reply.headers['strict-transport-security'], /max-age/)
     sent += 100
+    for (const path of COLLECTOR_PATHS) {
+      const { status, text } = await proxy.ask(path, { method: 'POST' }, '')
+      t.match({ status, text }, { status: /^40[01]$/, text: /^(?!.*route_not_found)/s }, path)
+    }
     const login = await proxy.ask(
       '/api/auth/login',
       { method: 'POST', headers: { 'content-type': 'application/json' } },
