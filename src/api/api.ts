@@ -1,4 +1,5 @@
 import type { TSchema } from '@sinclair/typebox'
+import { answerPartly } from '../clickhouse/cluster/partial.js'
 import { refuseContentCoding } from '../http/decompress.js'
 import { parseMultipart } from '../http/multipart.js'
 import type { MultipartFile } from '../http/multipart.js'
@@ -12,7 +13,15 @@ import type { LimitName, LimitSubject } from './auth/limits.js'
 import type { MayUseCookies } from './auth/origin.js'
 import { isAtLeast } from '../model/roles.js'
 import type { Role } from '../model/roles.js'
-import { ByteStream, JsonText, RouteReply, TypedText, isMultipart, isOptional } from './route.js'
+import {
+  ByteStream,
+  JsonText,
+  RouteReply,
+  TypedText,
+  isMultipart,
+  isOptional,
+  mayBePartial,
+} from './route.js'
 import type { ApiRoute, Caller, CheckedInput, MultipartBody } from './route.js'
 import type { Services } from './services.js'
 import { createValidator, throwOnErrors } from './validation.js'
@@ -240,7 +249,29 @@ function ask(route: ApiRoute, input: Input, services: Services): unknown {
   if (question === undefined || principal === null) return route.handle(input, services)
   return services.questions(question, principal.userId, async () => {
     input.signal.throwIfAborted()
-    return await route.handle(input, services)
+    return wantsPartial(route, input)
+      ? await handlePartly(() => route.handle(input, services))
+      : await route.handle(input, services)
+  })
+}
+
+const wantsPartial = (route: ApiRoute, { query }: Input): boolean =>
+  mayBePartial(route) &&
+  typeof query === 'object' &&
+  query !== null &&
+  'partial' in query &&
+  query.partial === true
+
+/** An answer that lacks the rows of some shards names them. */
+async function handlePartly(work: () => unknown): Promise<unknown> {
+  const { answer: whole, missing } = await answerPartly(work)
+  if (missing.length === 0) return whole
+  const { body, ...extras } = whole instanceof RouteReply ? whole : new RouteReply(whole)
+  const headers = { ...extras.headers, 'X-Missing-Shards': missing.join(', ') }
+  return new RouteReply(body, {
+    headers,
+    cookies: extras.cookies,
+    ...(extras.status === null ? {} : { status: extras.status }),
   })
 }
 

@@ -1,4 +1,4 @@
-import { OptionalKind } from '@sinclair/typebox'
+import { OptionalKind, Type } from '@sinclair/typebox'
 import type { Static, TObject, TOptional, TSchema } from '@sinclair/typebox'
 import type { Cookie } from '../http/cookies.js'
 import type { RequestHead } from '../http/request.js'
@@ -227,14 +227,33 @@ export function route<
   A extends Access,
 >(definition: RouteDefinition<Q, P, B, R, A>): ApiRoute {
   checkDefinition(definition)
-  const { handle, params = null, ...rest } = definition
+  const { handle, params = null, query, ...rest } = definition
   return {
     ...rest,
     params,
+    query: mayBePartial(definition) ? withPartial(query) : query,
     // Ajv has checked the input against the schemas that these types come from.
     handle: (input, services) => handle(input as RouteInput<Q, P, B, A>, services),
   }
 }
+
+/** Questions about events and dead letters, which are on all shards of a cluster. */
+const OF_ALL_SHARDS = /^\/api\/(?:logs|analytics|monitoring\/dead-letters)\b/
+
+export const mayBePartial = ({ method, path, question }: RouteFacts): boolean =>
+  method === 'get' && question !== undefined && OF_ALL_SHARDS.test(path)
+
+const Partial = Type.Optional(
+  Type.Boolean({
+    description:
+      'answer without the shards of a ClickHouse cluster that do not answer; the header `X-Missing-Shards` names them',
+  }),
+)
+
+const withPartial = (query: TObject): TObject => ({
+  ...query,
+  properties: { ...query.properties, partial: Partial },
+})
 
 interface Checkable extends RouteFacts {
   readonly role: Access

@@ -22,10 +22,10 @@ export interface TakenBatches {
 }
 
 /**
- * A quarter of what ClickHouse remembers: a batch may have an entry for each of two days, and the clocks of instances, of
+ * A twentieth of what ClickHouse remembers: a batch has an entry for each day and retention, and the clocks of instances, of
  * which tokens are made, differ by minutes.
  */
-export const SURELY_KNOWN = 2_500
+export const SURELY_KNOWN = 500
 
 /** @returns the rows that are to be sent again under the token */
 export async function notTaken(

@@ -4,6 +4,7 @@ import { startCluster } from '../support/cluster.js'
 import { seeded } from '../support/landing.js'
 import { eventually, settled, startLiveService } from '../support/live-service.js'
 import { load } from '../support/service.js'
+import { signal } from '../support/signals.js'
 
 // oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
@@ -88,7 +89,10 @@ t.test('during an outage of a shard errors are reported, and nothing is lost', a
   ]) {
     const reply = await service.call(`GET ${path}`)
     t.match(reply, { status: 503, body: { detail: { code: 'dependency_unavailable' } } }, path)
-    t.equal(reply.body?.detail?.details?.dependency, 'clickhouse')
+    t.same(reply.body?.detail?.details, { dependency: 'clickhouse', shards: [2] })
+    const part = await service.call(`GET ${path}${path.includes('?') ? '&' : '?'}partial=true`)
+    t.match(part, { status: 200 }, `a part of ${path}`)
+    t.equal(part.headers.get('x-missing-shards'), '2')
     t.ok(Number(reply.headers.get('retry-after')) > 0)
   }
   const health = await eventually(
@@ -101,9 +105,33 @@ t.test('during an outage of a shard errors are reported, and nothing is lost', a
   await settled(service)
   t.same(await countsOf('patient'), all(500))
   t.same(await countsOf('load'), before, 'nothing else moved')
+  const whole = await service.call('GET /api/logs/meta/calendar?partial=true')
+  t.equal(whole.headers.get('x-missing-shards'), null, 'all shards answer')
   await eventually(
     () => service.call('GET /api/monitoring/health'),
     ({ body }) => body?.status === 'ok',
+  )
+})
+
+t.test('a shard that stands still is named', async (t) => {
+  const pid = cluster.shards[1]?.pid() ?? 0
+  signal(pid, 'SIGSTOP')
+  try {
+    for (const path of ['/api/logs?source=load', '/api/analytics/severity-breakdown?window=24h']) {
+      const askedAtMs = Date.now()
+      const reply = await service.call(`GET ${path}`)
+      t.match(reply, { status: 503, body: { detail: { details: { shards: [2] } } } })
+      t.comment(`${path} answered after ${Date.now() - askedAtMs} ms`)
+      const part = await service.call(`GET ${path}&partial=true`)
+      t.equal(part.headers.get('x-missing-shards'), '2')
+      t.comment(`with partial=true after ${Date.now() - askedAtMs} ms`)
+    }
+  } finally {
+    signal(pid, 'SIGCONT')
+  }
+  await eventually(
+    () => service.call('GET /api/logs?source=load'),
+    ({ status }) => status === 200,
   )
 })
 

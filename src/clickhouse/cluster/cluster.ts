@@ -12,6 +12,7 @@ import {
 import { reachByDdl } from './ddl.js'
 import { reachNodes } from './nodes.js'
 import { type ClusterServer, type Reach, refuseOwnTables, serversSql, shardsOf } from './reach.js'
+import { partialQuestion } from './partial.js'
 import { replicated, shardedTables, type ShardedTable, writeTable } from './sql.js'
 import { type MigrateOptions, readMigrations } from '../migrate.js'
 import { statement, type Statement } from '../statement.js'
@@ -51,6 +52,9 @@ const partitionsSql = statement<
   { readonly cluster: string; readonly database: string; readonly tables: readonly string[] },
   PartitionRow
 >('cluster_partitions')
+const answeringSql = statement<{ readonly cluster: string }, { readonly shard: number }>(
+  'cluster_answering',
+)
 const featuresSql = statement<
   Record<string, never>,
   { readonly coordination: number; readonly macros: number }
@@ -71,6 +75,24 @@ const DISTRIBUTED_SETTINGS: ClickHouseSettings = {
   handshake_timeout_ms: 3000,
   connections_with_failover_max_tries: '3',
 }
+
+/** A question is answered, or refused with the name of the shard that stands still, within a few seconds. */
+const QUESTION_SETTINGS: ClickHouseSettings = {
+  connect_timeout_with_failover_ms: 1500,
+  handshake_timeout_ms: 1500,
+  connections_with_failover_max_tries: '2',
+  // A server that works on a question reports its progress ten times a second.
+  receive_timeout: 10,
+}
+const PROBE_SETTINGS: ClickHouseSettings = {
+  connect_timeout_with_failover_ms: 1000,
+  handshake_timeout_ms: 1000,
+  connections_with_failover_max_tries: '1',
+  receive_timeout: 3,
+  skip_unavailable_shards: 1,
+}
+/** The statements of one question share what was found. */
+const PROBE_LASTS_MS = 2_000
 
 /**
  * Presents several servers as one store. Rows are in the database `<database>_local` of each server, spread over the
@@ -94,6 +116,8 @@ class Cluster implements ClusterStore {
   readonly #options: ClusterOptions
   readonly #front: Store
   #prepared: Prepared | null = null
+  /** The shards that did not answer, and when they were asked, by `performance.now`. */
+  #probe: { readonly silent: Promise<readonly number[]>; readonly atMs: number } | null = null
 
   constructor(options: ClusterOptions) {
     this.#options = options
@@ -130,7 +154,7 @@ class Cluster implements ClusterStore {
     params: Params,
     request?: RequestOptions,
   ): Promise<Row[]> {
-    return this.#front.query(sql, params, request)
+    return this.#ask(request, (settled) => this.#front.query(sql, params, settled))
   }
 
   queryColumns<Params extends QueryParams, Columns>(
@@ -138,7 +162,7 @@ class Cluster implements ClusterStore {
     params: Params,
     request?: RequestOptions,
   ): Promise<readonly NativeBlock[]> {
-    return this.#front.queryColumns(sql, params, request)
+    return this.#ask(request, (settled) => this.#front.queryColumns(sql, params, settled))
   }
 
   command(sql: string, params?: QueryParams, request?: RequestOptions): Promise<void> {
@@ -214,6 +238,64 @@ class Cluster implements ClusterStore {
   async close(): Promise<void> {
     await this.#prepared?.reach.close()
     await this.#front.close()
+  }
+
+  /** Asks all shards, or in a partial question those that answer. @throws AppError that names the shards that do not */
+  async #ask<T>(
+    request: RequestOptions = {},
+    ask: (request: RequestOptions) => Promise<T>,
+  ): Promise<T> {
+    const question = partialQuestion()
+    const silent = question === null ? [] : await this.#silent(performance.now() - PROBE_LASTS_MS)
+    const skip = silent.length > 0 ? PROBE_SETTINGS : {}
+    try {
+      const settings = { ...QUESTION_SETTINGS, ...request.settings, ...skip }
+      const answer = await ask({ ...request, settings })
+      if (question !== null && silent.length > 0) {
+        for (const shard of silent) question.missing.add(shard)
+        question.recheck = () => this.#silent(performance.now())
+      }
+      return answer
+    } catch (error) {
+      throw await this.#withSilent(error, request.signal)
+    }
+  }
+
+  /** @param sinceMs an older finding does not count */
+  #silent(sinceMs: number): Promise<readonly number[]> {
+    if (this.#probe === null || this.#probe.atMs < sinceMs)
+      this.#probe = { atMs: performance.now(), silent: this.#findSilent() }
+    return this.#probe.silent
+  }
+
+  async #findSilent(): Promise<readonly number[]> {
+    const { cluster } = this.#options
+    const options = { timeoutMs: PING_TIMEOUT_MS, settings: PROBE_SETTINGS }
+    const [servers, answering] = await Promise.all([
+      this.#front.query(serversSql, { cluster }, options),
+      this.#front.query(answeringSql, { cluster }, options),
+    ])
+    const shards = new Set(servers.map(({ shard }) => shard))
+    for (const { shard } of answering) shards.delete(shard)
+    return [...shards]
+  }
+
+  async #withSilent(error: unknown, signal?: AbortSignal): Promise<unknown> {
+    const isAway = error instanceof AppError && error.code === 'dependency_unavailable'
+    if (!isAway || signal?.aborted === true) return error
+    let silent: readonly number[]
+    try {
+      silent = await this.#silent(performance.now() - PROBE_LASTS_MS)
+    } catch {
+      return error
+    }
+    if (silent.length === 0) return error
+    const names = `${silent.length === 1 ? 'shard' : 'shards'} ${silent.join(', ')}`
+    return new AppError('dependency_unavailable', `clickhouse: no answer from ${names}`, {
+      details: { dependency: 'clickhouse', shards: silent },
+      retryAfterS: 2,
+      cause: error,
+    })
   }
 
   #target(table: string, shards: number | null): string {
