@@ -1,5 +1,5 @@
 -- Events of conditions by slots of their arrival and by groups. The fragments come from a closed table.
--- params: from_ms Int64, to_ms Int64, oldest_ms Int64
+-- params: from_ms Int64, to_ms Int64, oldest_ms Int64, max_age_s UInt32
 -- rows:   slot, group_values, counts
 SELECT
     /*slot*/ AS slot,
@@ -7,7 +7,7 @@ SELECT
     arrayFilter(c -> c.2 > 0, [/*counts*/]) AS counts
 FROM events
 WHERE received_at >= fromUnixTimestamp64Milli({from_ms:Int64}) AND received_at < fromUnixTimestamp64Milli({to_ms:Int64})
-    AND ts >= fromUnixTimestamp64Milli({oldest_ms:Int64}) AND ts >= received_at - INTERVAL 1 HOUR
+    AND ts >= fromUnixTimestamp64Milli({oldest_ms:Int64}) AND ts >= received_at - toIntervalSecond({max_age_s:UInt32})
     AND /*stored*/
 GROUP BY slot, group_values
 HAVING notEmpty(counts)

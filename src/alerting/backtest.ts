@@ -7,7 +7,7 @@ import { AppError } from '../model/errors.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import { TooManyGroups, type CountReader } from './counts.js'
 import { isNews } from './machine.js'
-import { planRule, type Plan } from './rule.js'
+import { isAgainstPast, planRule, type Plan } from './rule.js'
 import type { RuleFields } from './rule-fields.js'
 import { asRule, checkedFields } from './rules.js'
 import { TrackedRule, type GroupTransition } from './tracked-rule.js'
@@ -79,15 +79,16 @@ function coarsePlan(fields: RuleFields): Plan {
 }
 
 const chunkOf = ({ rule, everyMs }: Plan): number => {
-  if (rule.fields.kind.type === 'value') return everyMs
+  if (rule.fields.kind.type === 'value' || isAgainstPast(rule.fields.kind)) return everyMs
   const longest = rule.fields.kind.type === 'new_template' ? NEW_TEMPLATE_CHUNK_MS : CHUNK_MS
   return Math.max(everyMs, Math.floor(longest / everyMs) * everyMs)
 }
 
 /** Reads a range in one question, or in smaller ones where it has too many groups. */
 function createReading(counts: CountReader, tracked: TrackedRule, signal: AbortSignal) {
-  const { counters, groupBy, everyMs } = tracked.plan
-  const requests = counters.map((counter) => ({ counter, groupBy, everyMs, isLast: false }))
+  const { counters, groupBy, everyMs, maxAgeMs } = tracked.plan
+  const common = { groupBy, everyMs, maxAgeMs, isLast: false }
+  const requests = counters.map((counter) => ({ counter, ...common }))
   const read = async (fromMs: number, toMs: number): Promise<void> => {
     signal.throwIfAborted()
     if (fromMs >= toMs) return

@@ -5,6 +5,7 @@ import {
   isNumberFunction,
   type NumberFunction,
 } from '../events/number-functions.js'
+import { DAY_MS } from '../model/time.js'
 import { allOf, EVERYTHING, type Query } from '../query/ast.js'
 import { toField } from '../query/fields.js'
 import { parseQuery } from '../query/parser.js'
@@ -13,6 +14,13 @@ import { toMs, type Kind } from './rule-kind.js'
 /** A count that a rule needs. */
 export type Counter =
   | { readonly kind: 'events'; readonly query: Query; readonly of: 'occurrences' | 'events' }
+  /** The occurrences of the window so long ago, which are asked for at each time. */
+  | {
+      readonly kind: 'past'
+      readonly query: Query
+      readonly agoMs: number
+      readonly windowMs: number
+    }
   | {
       readonly kind: 'value'
       readonly query: Query
@@ -33,8 +41,9 @@ export function countersOf(kind: Kind, query: Query): readonly Counter[] | RuleF
     case 'threshold':
       return [counting(query, kind.of)]
     case 'absence':
-    case 'change':
       return [counting(query)]
+    case 'change':
+      return changeCounters(kind, query)
     case 'ratio':
       return ratioCounters(kind.part, query)
     case 'value': {
@@ -54,6 +63,15 @@ const counting = (query: Query, of: 'occurrences' | 'events' = 'occurrences'): C
   query,
   of,
 })
+
+function changeCounters(
+  { against = 'before', window }: Extract<Kind, { type: 'change' }>,
+  query: Query,
+): readonly Counter[] {
+  if (against === 'before') return [counting(query)]
+  const agoMs = against === 'day' ? DAY_MS : 7 * DAY_MS
+  return [counting(query), { kind: 'past', query, agoMs, windowMs: toMs(window) }]
+}
 
 function ratioCounters(line: string, query: Query): readonly Counter[] | RuleFault {
   const part = readLine('kind/part', line)

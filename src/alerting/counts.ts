@@ -34,6 +34,8 @@ export interface CountRequest {
   readonly counter: Counter
   readonly groupBy: readonly string[]
   readonly everyMs: number
+  /** Messages that were older on arrival do not count; default an hour. */
+  readonly maxAgeMs?: number
   /** Whether only the last slot of each group is asked for. */
   readonly isLast: boolean
 }
@@ -71,7 +73,7 @@ const deadSql = statement<
   { readonly slot: number; readonly source: string; readonly dead: number }
 >('alert_dead_counts')
 
-const MAX_AGE_MS = HOUR_MS
+const DEFAULT_AGE_MS = HOUR_MS
 /** The first occurrence of an event is older than its repeats by the deduplication window, which is a day at most. */
 const MAX_REPEAT_MS = DAY_MS
 /** ClickHouse bounds the size of a statement. */
@@ -149,6 +151,16 @@ async function askTogether(
     return (await Promise.all(some.map((one) => askDead(deps, one, { range, options })))).flat()
   if (first?.request.counter.kind === 'value')
     return await askValues(deps, some, { range, options })
+  if (first?.request.counter.kind === 'past') return await askPast(deps, some, { range, options })
+  return await askEvents(deps, some, { range, options })
+}
+
+async function askEvents(
+  deps: CountDeps,
+  some: readonly Indexed[],
+  { range, options }: Asked,
+): Promise<Found> {
+  const [first] = some
   const isLast = first?.request.isLast === true
   const found: (readonly [number, Count])[] = []
   for (const { statement: sql, params } of questionsOf(deps, some, range)) {
@@ -168,14 +180,45 @@ async function askValues(
 ): Promise<Found> {
   const found: (readonly [number, Count])[] = []
   for (const { request, index } of some) {
-    const { counter, groupBy, everyMs } = request
+    const { counter, groupBy, everyMs, maxAgeMs = DEFAULT_AGE_MS } = request
     if (counter.kind !== 'value') throw new Error('bug: it counts')
     const asked = { fromMs, toMs, options: { ...options, settings: SETTINGS } }
-    const counts = await countByValues(deps, { counter, groupBy, everyMs }, asked)
+    const counts = await countByValues(deps, { counter, groupBy, everyMs, maxAgeMs }, asked)
     if (counts.length > MAX_ROWS) throw new TooManyGroups()
     found.push(...counts.map((count) => [index, count] as const))
   }
   return found
+}
+
+/** Counts what arrived in the windows that ended so long before the last slot of the range. */
+async function askPast(deps: CountDeps, some: readonly Indexed[], asked: Asked): Promise<Found> {
+  const found: (readonly [number, Count])[] = []
+  for (const { request, index } of some) {
+    const { counter, everyMs } = request
+    if (counter.kind !== 'past') throw new Error('bug: it is no count of the past')
+    const endSlot = Math.floor(asked.range.toMs / everyMs)
+    if (endSlot === Math.floor(asked.range.fromMs / everyMs)) continue
+    const toMs = endSlot * everyMs - counter.agoMs
+    const range = { fromMs: toMs - counter.windowMs, toMs, after: null, isPast: true }
+    const events = { kind: 'events', query: counter.query, of: 'occurrences' } as const
+    const all = await askEvents(deps, [{ request: { ...request, counter: events }, index }], {
+      range,
+      options: { ...asked.options, isSearch: true },
+    })
+    found.push(...summed(all, endSlot - 1))
+  }
+  return found
+}
+
+/** The counts of groups, as those of one slot. */
+function summed(all: Found, slot: number): Found {
+  const groups = new Map<string, readonly [number, Count]>()
+  for (const [index, { group, count }] of all) {
+    const key = JSON.stringify(group)
+    const before = groups.get(key)?.[1].count ?? 0
+    groups.set(key, [index, { slot, group, count: before + count }])
+  }
+  return [...groups.values()]
 }
 
 async function askDead(
@@ -201,8 +244,8 @@ interface Indexed {
 function sharesOf(requests: readonly Indexed[]): readonly (readonly Indexed[])[] {
   const shares = new Map<string, Indexed[]>()
   for (const { request, index } of requests) {
-    const { counter, everyMs, groupBy, isLast } = request
-    const of = [counter.kind, everyMs, isLast, ...groupBy].join('\n')
+    const { counter, everyMs, groupBy, isLast, maxAgeMs = DEFAULT_AGE_MS } = request
+    const of = [counter.kind, everyMs, isLast, maxAgeMs, ...groupBy].join('\n')
     const share = shares.get(of)
     if (share === undefined) shares.set(of, [{ request, index }])
     else share.push({ request, index })
@@ -226,7 +269,7 @@ function questionsOf(
 ): readonly Question[] {
   const [first] = some
   if (first === undefined) return []
-  const { groupBy, everyMs, isLast } = first.request
+  const { groupBy, everyMs, isLast, maxAgeMs = DEFAULT_AGE_MS } = first.request
   const groups = bound('group', (bind) => groupsSql(groupBy, bind, deps.redirects()))
   const firstsOrRepeats = (base: typeof eventsSql, requests: readonly Indexed[]): Question => {
     const slot = `intDiv(toUnixTimestamp(${arrivalOf(base)}), ${everyMs / 1000})`
@@ -240,7 +283,8 @@ function questionsOf(
         endMs: range.toMs,
       }),
     )
-    return toQuestion(deps, { base, slot: isLast ? '0' : slot, groups, counts }, range)
+    const fragments = { base, slot: isLast ? '0' : slot, groups, counts, maxAgeMs }
+    return toQuestion(deps, fragments, range)
   }
   const firsts = firstsOrRepeats(eventsSql, some)
   const repeated = some.filter(({ request: { counter } }) => isOfOccurrences(counter))
@@ -257,11 +301,12 @@ interface Fragments {
   readonly slot: string
   readonly groups: Condition
   readonly counts: Condition
+  readonly maxAgeMs: number
 }
 
 function toQuestion(
   { arrivals }: CountDeps,
-  { base, slot, groups, counts }: Fragments,
+  { base, slot, groups, counts, maxAgeMs }: Fragments,
   { fromMs, toMs, after }: ArrivalRange,
 ): Question {
   const isOfFirsts = base === eventsSql
@@ -272,9 +317,10 @@ function toQuestion(
     .replace('/*groups*/', () => groups.sql)
     .replace('/*counts*/', () => counts.sql)
     .replace('/*stored*/', () => stored.sql)
-  const oldestMs = fromMs - MAX_AGE_MS - (isOfFirsts ? 0 : MAX_REPEAT_MS)
+  const oldestMs = fromMs - maxAgeMs - (isOfFirsts ? 0 : MAX_REPEAT_MS)
   const common = { from_ms: fromMs, to_ms: toMs, oldest_ms: Math.max(0, oldestMs) }
-  const params = { ...common, ...groups.params, ...counts.params, ...stored.params }
+  const age = isOfFirsts ? { max_age_s: maxAgeMs / 1000 } : {}
+  const params = { ...common, ...age, ...groups.params, ...counts.params, ...stored.params }
   return { statement: { ...base, sql }, params }
 }
 
@@ -282,7 +328,9 @@ const sharedOf = (
   { resolve }: CountDeps,
   { request, index }: Indexed,
 ): readonly SharedRequest[] => {
-  const shared = request.isLast ? null : toShared(request, index, resolve)
+  const { isLast, maxAgeMs = DEFAULT_AGE_MS } = request
+  const canShare = !isLast && maxAgeMs === DEFAULT_AGE_MS
+  const shared = canShare ? toShared(request, index, resolve) : null
   return shared === null ? [] : [shared]
 }
 
@@ -326,7 +374,8 @@ async function sharedRows(
       params: {},
     }
     const slot = `toUnixTimestamp(${arrivalOf(base)})`
-    const question = toQuestion(deps, { base, slot, groups, counts }, range)
+    const fragments = { base, slot, groups, counts, maxAgeMs: DEFAULT_AGE_MS }
+    const question = toQuestion(deps, fragments, range)
     const found = await deps.store.query(question.statement, question.params, {
       ...options,
       settings: SETTINGS,

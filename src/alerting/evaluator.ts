@@ -435,12 +435,13 @@ const reasonOf = (rule: Rule | undefined): string =>
   rule === undefined ? 'the rule was deleted or disabled' : 'the rule was changed'
 
 /** Rules that mean the same go on when they are changed. */
-const meaningOf = ({ fields: { q, kind, group_by: groupBy } }: Rule): string =>
-  JSON.stringify([q, kind, groupBy])
+const meaningOf = ({ fields: { q, kind, group_by: groupBy, max_age: maxAge } }: Rule): string =>
+  JSON.stringify([q, kind, groupBy, maxAge])
 
 const toRequest = (plan: Plan, counter: number, isLoad: boolean): CountRequest => {
   const of = plan.counters[counter]
   if (of === undefined) throw new Error('bug: no counter')
   const isLast = isLoad && plan.rule.fields.kind.type === 'absence'
-  return { counter: of, groupBy: plan.groupBy, everyMs: plan.everyMs, isLast }
+  const { groupBy, everyMs, maxAgeMs } = plan
+  return { counter: of, groupBy, everyMs, maxAgeMs, isLast }
 }

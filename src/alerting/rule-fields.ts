@@ -47,6 +47,13 @@ export const RuleFields = Type.Object(
         description: 'further groups are left out; default 500',
       }),
     ),
+    max_age: Type.Optional(
+      Type.String({
+        ...Duration,
+        description:
+          'what is older when it arrives, such as an upload of the past, does not count; up to 7d, default 1h',
+      }),
+    ),
     every: Type.Optional(
       Type.String({
         ...Duration,

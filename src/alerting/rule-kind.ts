@@ -78,7 +78,7 @@ export const Kind = Type.Union([
       known: Type.Optional(
         Type.String({
           ...Duration,
-          description: 'of groups that were seen within this time, up to 24h; default 24h',
+          description: 'of groups that were seen within this time, up to 7d; default 24h',
         }),
       ),
     },
@@ -87,9 +87,15 @@ export const Kind = Type.Union([
   Type.Object(
     {
       type: Type.Literal('change', {
-        description: 'the count of a window beside the one before it',
+        description: 'the count of a window beside an earlier one',
       }),
       window: Window,
+      against: Type.Optional(
+        Type.Union([Type.Literal('before'), Type.Literal('day'), Type.Literal('week')], {
+          description:
+            'the window before (the default), or the same one of a day or a week ago, which is asked for each time',
+        }),
+      ),
       factor: Type.Number({
         exclusiveMinimum: 1,
         maximum: 1_000_000,

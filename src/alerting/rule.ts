@@ -7,7 +7,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import { DocumentOf, type Document } from '../records/documents.js'
 import { countersOf, readLine, type Counter, type RuleFault } from './counter.js'
 import { RuleFields } from './rule-fields.js'
-import { toMs } from './rule-kind.js'
+import { toMs, type Kind } from './rule-kind.js'
 
 /** A rule as it is stored. */
 export const RuleDoc = DocumentOf(RuleFields)
@@ -21,6 +21,8 @@ export interface Plan {
   readonly maxGroups: number
   readonly everyMs: number
   readonly windowMs: number
+  /** Older messages do not count. */
+  readonly maxAgeMs: number
   /** How much of the past an evaluation reads. */
   readonly spanMs: number
   readonly forMs: number
@@ -37,6 +39,7 @@ export interface Plan {
 const DEFAULT_EVERY_MS = 10 * SECOND_MS
 const MAX_WINDOW_MS = DAY_MS
 const MIN_WINDOW_MS = 10 * SECOND_MS
+const MAX_KNOWN_MS = 7 * DAY_MS
 const MAX_EVERY_MS = 10 * MINUTE_MS
 /** Slots of a window. */
 const MAX_SLOTS = 1_440
@@ -56,17 +59,20 @@ export function planRule(rule: Rule): Plan | RuleFault {
     ...timesOf(fields),
     notify: notifyOf(fields),
   }
+  if (plan.maxAgeMs > MAX_KNOWN_MS) return { path: 'max_age', message: 'is at most 7d' }
   return everyFault(plan) ?? notifyFault(plan) ?? spanFault(plan) ?? groupFault(fields) ?? plan
 }
 
 function timesOf(fields: RuleFields) {
   const { kind, every, for: pending = '0s', keep_firing_for: keep = '5m' } = fields
   const windowMs = toMs(kind.type === 'absence' ? kind.for : kind.window)
-  const everyMs = every === undefined ? everyFor(windowMs) : toMs(every)
+  const everyMs = every === undefined ? everyFor(kind, windowMs) : toMs(every)
   const [n, m] = fields.n_of_m ?? [1, 1]
   const spanMs = spanOf(fields, windowMs) + (m - 1) * everyMs
   const nOfM = [n, m] as const
-  return { windowMs, everyMs, spanMs, forMs: toMs(pending), keepFiringMs: toMs(keep), nOfM }
+  const maxAgeMs = toMs(fields.max_age ?? '1h')
+  const delays = { forMs: toMs(pending), keepFiringMs: toMs(keep) }
+  return { windowMs, everyMs, spanMs, maxAgeMs, ...delays, nOfM }
 }
 
 function notifyOf({ notify }: RuleFields): Plan['notify'] {
@@ -85,12 +91,20 @@ function notifyFault({ notify }: Plan): RuleFault | null {
 }
 
 function spanOf({ kind }: RuleFields, windowMs: number): number {
-  if (kind.type === 'change') return 2 * windowMs
+  if (kind.type === 'change') return isAgainstPast(kind) ? windowMs : 2 * windowMs
   return kind.type === 'absence' ? toMs(kind.known ?? '24h') : windowMs
 }
 
-const everyFor = (windowMs: number): number =>
-  windowMs > MAX_SLOTS * DEFAULT_EVERY_MS ? MINUTE_MS : DEFAULT_EVERY_MS
+const everyFor = (kind: Kind, windowMs: number): number => {
+  const isLong = windowMs > MAX_SLOTS * DEFAULT_EVERY_MS
+  return isLong || (isAgainstPast(kind) && windowMs % MINUTE_MS === 0)
+    ? MINUTE_MS
+    : DEFAULT_EVERY_MS
+}
+
+/** Whether a count of a day or a week ago is asked for each time. */
+export const isAgainstPast = (kind: Kind): boolean =>
+  kind.type === 'change' && (kind.against ?? 'before') !== 'before'
 
 const windowPath = ({ rule: { fields } }: Plan): string =>
   fields.kind.type === 'absence' ? 'kind/for' : 'kind/window'
@@ -112,8 +126,10 @@ function spanFault(plan: Plan): RuleFault | null {
   const spanMs = spanOf(rule.fields, windowMs)
   if (windowMs < MIN_WINDOW_MS || windowMs > MAX_WINDOW_MS)
     return { path, message: 'is from 10s to 24h' }
-  if (kind.type === 'absence' && (spanMs > MAX_WINDOW_MS || spanMs < windowMs))
-    return { path: 'kind/known', message: 'is from `for` to 24h' }
+  if (kind.type === 'absence')
+    return spanMs > MAX_KNOWN_MS || spanMs < windowMs
+      ? { path: 'kind/known', message: 'is from `for` to 7d' }
+      : null
   return spanMs > MAX_WINDOW_MS ? { path, message: 'is at most 12h' } : null
 }
 

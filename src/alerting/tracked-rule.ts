@@ -5,7 +5,7 @@
 
 import type { Count } from './count.js'
 import { INACTIVE, step, type GroupStatus, type Transition } from './machine.js'
-import type { Plan } from './rule.js'
+import { isAgainstPast, type Plan } from './rule.js'
 import { SlotCounts } from './slot-counts.js'
 import { judge, type GroupCounts, type KnownTime } from './verdict.js'
 
@@ -71,8 +71,8 @@ export class TrackedRule {
   evaluate(untilMs: number, known: KnownTime): readonly GroupTransition[] {
     const made: GroupTransition[] = []
     const { everyMs, rule } = this.plan
-    // A metric is asked for the last window only.
-    if (rule.fields.kind.type === 'value')
+    // Metrics and counts of the past are asked for the last window only.
+    if (rule.fields.kind.type === 'value' || isAgainstPast(rule.fields.kind))
       this.#nextTickMs = Math.max(this.#nextTickMs, Math.floor(untilMs / everyMs) * everyMs)
     for (; this.#nextTickMs <= untilMs; this.#nextTickMs += everyMs) {
       const endSlot = this.#nextTickMs / everyMs

@@ -14,6 +14,7 @@ interface Asked {
   readonly counter: Extract<Counter, { kind: 'value' }>
   readonly groupBy: readonly string[]
   readonly everyMs: number
+  readonly maxAgeMs: number
 }
 
 const valuesSql = statement<
@@ -24,7 +25,7 @@ const valuesSql = statement<
 /** @returns the values of the last window that ended in the range, by its last slot; none where none ended in it */
 export async function countByValues(
   deps: CountDeps & { readonly store: Pick<Store, 'query'> },
-  { counter, groupBy, everyMs }: Asked,
+  { counter, groupBy, everyMs, maxAgeMs }: Asked,
   asked: { readonly fromMs: number; readonly toMs: number; readonly options: RequestOptions },
 ): Promise<readonly Count[]> {
   const endSlot = Math.floor(asked.toMs / everyMs)
@@ -42,7 +43,11 @@ export async function countByValues(
     .replace('/*groups*/', () => groups.sql)
     .replace('/*metric*/', () => metric.sql)
     .replace('/*condition*/', () => condition.sql)
-  const range = { from_ms: endMs - counter.windowMs, to_ms: endMs }
+  const range = {
+    from_ms: endMs - counter.windowMs,
+    to_ms: endMs,
+    max_age_s: maxAgeMs / 1000,
+  }
   const params = { ...range, ...groups.params, ...metric.params, ...condition.params }
   const rows = await deps.store.query({ ...valuesSql, sql }, params, asked.options)
   return rows.map(({ group_values: group, value }) => ({ slot: endSlot - 1, group, count: value }))

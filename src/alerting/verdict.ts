@@ -4,7 +4,7 @@
  */
 
 import type { Observation } from './machine.js'
-import type { Plan } from './rule.js'
+import { isAgainstPast, type Plan } from './rule.js'
 import type { SlotCounts } from './slot-counts.js'
 
 /** The counts of a group, for each counter of the rule: a count by slot, without empty slots. */
@@ -55,8 +55,8 @@ function judgeOnce(
 ): Verdict | null {
   const { kind } = plan.rule.fields
   const length = plan.windowMs / plan.everyMs
-  const sum = (counter: number, end = endSlot): number =>
-    counts.slots[counter]?.sum(end - length, end) ?? 0
+  const sum = (counter: number): number =>
+    counts.slots[counter]?.sum(endSlot - length, endSlot) ?? 0
   switch (kind.type) {
     case 'threshold':
       return compare(sum(0), kind, isWhole(plan, endSlot, known))
@@ -69,8 +69,8 @@ function judgeOnce(
     case 'absence':
       return absence(plan, counts, endSlot, known)
     case 'change':
-      return isWhole(plan, endSlot, known, 2)
-        ? change(kind, sum(0), sum(0, endSlot - length))
+      return isWhole(plan, endSlot, known, isAgainstPast(kind) ? 1 : 2)
+        ? change(kind, sum(0), countBefore(plan, counts, endSlot))
         : null
     case 'new_template':
       return compare(sum(0), { op: '>=', fire: leastOf(plan) }, true)
@@ -79,6 +79,14 @@ function judgeOnce(
         compare(value, { op: '>=', fire: kind.share }, true),
       )
   }
+}
+
+/** The count that a change is beside. */
+function countBefore(plan: Plan, { slots }: GroupCounts, endSlot: number): number {
+  const length = plan.windowMs / plan.everyMs
+  return isAgainstPast(plan.rule.fields.kind)
+    ? (slots[1]?.at(endSlot - 1) ?? 0)
+    : (slots[0]?.sum(endSlot - 2 * length, endSlot - length) ?? 0)
 }
 
 /** Without a value there is nothing to complain of: silence is for `absence`. */

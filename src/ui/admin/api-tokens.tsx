@@ -7,7 +7,7 @@ import { usePaged } from '../lib/paged.js'
 import { learnPeople, personName } from '../lib/people.js'
 import { may } from '../lib/session.js'
 import { Dialog } from '../shell/dialog.js'
-import { formTexts } from '../shell/form.js'
+import { FormDialog } from '../shell/form-dialog.js'
 import { MoreButton } from '../shell/more-button.js'
 import { Sure } from '../shell/sure.js'
 import { When } from '../shell/when.js'
@@ -117,11 +117,8 @@ interface NewTokenProps {
 }
 
 function NewToken({ onClose, onMade }: NewTokenProps) {
-  const [problem, setProblem] = useState('')
   const [token, setToken] = useState('')
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault()
-    const text = formTexts(event.currentTarget)
+  const submit = async (text: (name: string) => string): Promise<void> => {
     const sources = text('sources')
       .split(/[\s,]+/)
       .filter((name) => name !== '')
@@ -131,59 +128,42 @@ function NewToken({ onClose, onMade }: NewTokenProps) {
       sources: sources.length === 0 ? null : sources,
       expires_at: text('end') === '' ? null : text('end'),
     }
-    call<{ readonly token: string }>('/api/api-tokens', { method: 'POST', json }).then(
-      (made) => {
-        setToken(made.token)
-        onMade()
-      },
-      (error: unknown) => setProblem(told(error)),
-    )
+    const made = await call<{ readonly token: string }>('/api/api-tokens', { method: 'POST', json })
+    setToken(made.token)
+    onMade()
   }
   if (token !== '') return <Shown token={token} onClose={onClose} />
   return (
-    <Dialog title="Make an API token" onClose={onClose}>
-      <form class="form" onSubmit={submit}>
-        <label class="field">
-          Name
-          <input name="name" type="text" autocomplete="off" maxLength={120} required autofocus />
-        </label>
-        <label class="field">
-          Role
-          <select name="role">
-            {['viewer', 'manager', ...(may('superadmin') ? ['admin', 'superadmin'] : [])].map(
-              (role) => (
-                <option key={role}>{role}</option>
-              ),
-            )}
-          </select>
-        </label>
-        <label class="field">
-          Reads these sources only
-          <input name="sources" type="text" autocomplete="off" placeholder="all" />
-        </label>
-        <label class="field">
-          Ends
-          <select name="end">
-            {ENDS.map(([end, name]) => (
-              <option key={name} value={end}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-        {problem !== '' && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-        <p class="line">
-          <button class="primary">Make it</button>
-          <button type="button" class="quiet" onClick={onClose}>
-            Cancel
-          </button>
-        </p>
-      </form>
-    </Dialog>
+    <FormDialog title="Make an API token" action="Make it" onClose={onClose} onSubmit={submit}>
+      <label class="field">
+        Name
+        <input name="name" type="text" autocomplete="off" maxLength={120} required autofocus />
+      </label>
+      <label class="field">
+        Role
+        <select name="role">
+          {['viewer', 'manager', ...(may('superadmin') ? ['admin', 'superadmin'] : [])].map(
+            (role) => (
+              <option key={role}>{role}</option>
+            ),
+          )}
+        </select>
+      </label>
+      <label class="field">
+        Reads these sources only
+        <input name="sources" type="text" autocomplete="off" placeholder="all" />
+      </label>
+      <label class="field">
+        Ends
+        <select name="end">
+          {ENDS.map(([end, name]) => (
+            <option key={name} value={end}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+    </FormDialog>
   )
 }
 

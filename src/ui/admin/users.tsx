@@ -5,8 +5,7 @@ import { call, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
 import { may, user, type User } from '../lib/session.js'
-import { Dialog } from '../shell/dialog.js'
-import { formTexts } from '../shell/form.js'
+import { FormDialog } from '../shell/form-dialog.js'
 import { MoreButton } from '../shell/more-button.js'
 import { Sure } from '../shell/sure.js'
 import { When } from '../shell/when.js'
@@ -159,52 +158,34 @@ interface NewUserProps {
 }
 
 function NewUser({ onClose, onMade }: NewUserProps) {
-  const [problem, setProblem] = useState('')
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault()
-    const text = formTexts(event.currentTarget)
+  const submit = (text: (name: string) => string): Promise<unknown> => {
     const json = {
       email: text('email'),
       password: text('password'),
       role: text('role'),
       temporary: true,
     }
-    call('/api/users', { method: 'POST', json }).then(onMade, (error: unknown) =>
-      setProblem(told(error)),
-    )
+    return call('/api/users', { method: 'POST', json }).then(onMade)
   }
   return (
-    <Dialog title="Add a user" onClose={onClose}>
-      <form class="form" onSubmit={submit}>
-        <label class="field">
-          E-mail
-          <input name="email" type="text" autocomplete="off" required autofocus />
-        </label>
-        <label class="field">
-          Temporary password
-          <input name="password" type="text" autocomplete="off" required spellcheck={false} />
-        </label>
-        <label class="field">
-          Role
-          <select name="role">
-            {ROLES.slice(0, may('superadmin') ? 4 : 2).map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
-        <p class="note">The first log-in asks for a password of their own.</p>
-        {problem !== '' && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-        <p class="line">
-          <button class="primary">Add</button>
-          <button type="button" class="quiet" onClick={onClose}>
-            Cancel
-          </button>
-        </p>
-      </form>
-    </Dialog>
+    <FormDialog title="Add a user" action="Add" onClose={onClose} onSubmit={submit}>
+      <label class="field">
+        E-mail
+        <input name="email" type="text" autocomplete="off" required autofocus />
+      </label>
+      <label class="field">
+        Temporary password
+        <input name="password" type="text" autocomplete="off" required spellcheck={false} />
+      </label>
+      <label class="field">
+        Role
+        <select name="role">
+          {ROLES.slice(0, may('superadmin') ? 4 : 2).map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </label>
+      <p class="note">The first log-in asks for a password of their own.</p>
+    </FormDialog>
   )
 }

@@ -81,6 +81,7 @@ const FIELD_NAMES = {
   kind: true,
   group_by: true,
   max_groups: true,
+  max_age: true,
   every: true,
   notify: true,
   opens: true,
@@ -92,6 +93,8 @@ const FIELD_NAMES = {
 /** What a user sets of a rule, without what the service adds. */
 export const fieldsOf = (rule: Rule): Fields =>
   Object.fromEntries(Object.entries(rule).filter(([name]) => name in FIELD_NAMES)) as Fields // all of the rule's own
+
+const AGAINST = { before: 'before', day: 'of a day ago', week: 'of a week ago' } as const
 
 /** What a rule looks at, in words. */
 export function kindText(kind: Kind): string {
@@ -105,7 +108,7 @@ export function kindText(kind: Kind): string {
     case 'absence':
       return `nothing for ${kind.for}`
     case 'change':
-      return `${kind.factor} times more or less than in the ${kind.window} before`
+      return `${kind.factor} times more or less than in the ${kind.window} ${AGAINST[kind.against ?? 'before']}`
     case 'new_template':
       return `a new template in ${kind.window}`
     case 'dead_letters':

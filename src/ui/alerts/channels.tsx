@@ -4,8 +4,7 @@ import { act } from '../lib/act.js'
 import { call, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
-import { Dialog } from '../shell/dialog.js'
-import { formTexts } from '../shell/form.js'
+import { FormDialog } from '../shell/form-dialog.js'
 import { notice } from '../shell/notice.js'
 import { Sure } from '../shell/sure.js'
 import type { Channel } from './alert-answers.js'
@@ -160,11 +159,8 @@ interface ChannelFormProps {
 
 function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
   const [type, setType] = useState(channel?.type ?? 'webhook')
-  const [problem, setProblem] = useState('')
   const { fields } = KINDS[type] ?? { fields: [] }
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault()
-    const text = formTexts(event.currentTarget)
+  const submit = (text: (name: string) => string): Promise<unknown> => {
     const target: Record<string, unknown> = { type }
     // Such as the address of a Slack that is not the usual one.
     if (channel?.type === type && channel.url !== null) target['url'] = channel.url
@@ -182,75 +178,64 @@ function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
       ...(text('template').trim() === '' ? {} : { template: text('template') }),
     }
     const path = `/api/notification-channels${channel === null ? '' : `/${channel.id}`}`
-    call(path, { method: channel === null ? 'POST' : 'PUT', json }).then(
-      onSaved,
-      (error: unknown) => setProblem(told(error)),
-    )
+    return call(path, { method: channel === null ? 'POST' : 'PUT', json }).then(onSaved)
   }
   return (
-    <Dialog title={channel === null ? 'Add a channel' : `Change ${channel.name}`} onClose={onClose}>
-      <form class="form" onSubmit={submit}>
-        <label class="field">
-          Name
-          <input name="name" value={channel?.name ?? ''} required maxLength={120} autofocus />
-        </label>
-        <label class="field">
-          Kind
-          <select value={type} onChange={({ currentTarget: { value } }) => setType(value)}>
-            {Object.entries(KINDS).map(([key, { name }]) => (
-              <option key={key} value={key}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-        {fields.map(({ key, label, isOptional }) => (
-          <label class="field" key={`${type} ${key}`}>
-            {label}
-            {key === 'secret' ? (
-              <input name={key} type="password" autocomplete="off" required={isOptional !== true} />
-            ) : (
-              <input
-                name={key}
-                value={channel?.type === type ? present(channel, key) : ''}
-                required
-              />
-            )}
-          </label>
-        ))}
-        {channel?.has_secret === true && type === 'webhook' && (
-          <p class="note">The present secret stays when none is entered.</p>
-        )}
-        <details open={channel?.template != null}>
-          <summary>Message in your words</summary>
-          <label class="field">
-            <span>
-              A template (<a href="/docs/alerts#channels">names</a>); empty for the usual message
-            </span>
-            <textarea
-              name="template"
-              class="mono"
-              rows={4}
-              maxLength={4000}
-              spellcheck={false}
-              defaultValue={channel?.template ?? ''}
-              placeholder={'{{alert.name}} on {{group.host}}: {{value}}\n{{samples}}'}
+    <FormDialog
+      title={channel === null ? 'Add a channel' : `Change ${channel.name}`}
+      action="Save"
+      onClose={onClose}
+      onSubmit={submit}
+    >
+      <label class="field">
+        Name
+        <input name="name" value={channel?.name ?? ''} required maxLength={120} autofocus />
+      </label>
+      <label class="field">
+        Kind
+        <select value={type} onChange={({ currentTarget: { value } }) => setType(value)}>
+          {Object.entries(KINDS).map(([key, { name }]) => (
+            <option key={key} value={key}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      {fields.map(({ key, label, isOptional }) => (
+        <label class="field" key={`${type} ${key}`}>
+          {label}
+          {key === 'secret' ? (
+            <input name={key} type="password" autocomplete="off" required={isOptional !== true} />
+          ) : (
+            <input
+              name={key}
+              value={channel?.type === type ? present(channel, key) : ''}
+              required
             />
-          </label>
-        </details>
-        {problem !== '' && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-        <p class="line">
-          <button class="primary">Save</button>
-          <button type="button" class="quiet" onClick={onClose}>
-            Cancel
-          </button>
-        </p>
-      </form>
-    </Dialog>
+          )}
+        </label>
+      ))}
+      {channel?.has_secret === true && type === 'webhook' && (
+        <p class="note">The present secret stays when none is entered.</p>
+      )}
+      <details open={channel?.template != null}>
+        <summary>Message in your words</summary>
+        <label class="field">
+          <span>
+            A template (<a href="/docs/alerts#channels">names</a>); empty for the usual message
+          </span>
+          <textarea
+            name="template"
+            class="mono"
+            rows={4}
+            maxLength={4000}
+            spellcheck={false}
+            defaultValue={channel?.template ?? ''}
+            placeholder={'{{alert.name}} on {{group.host}}: {{value}}\n{{samples}}'}
+          />
+        </label>
+      </details>
+    </FormDialog>
   )
 }
 

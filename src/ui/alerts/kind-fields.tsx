@@ -40,6 +40,12 @@ interface KindFieldsProps {
 const OPS = ['>', '>=', '<', '<='] as const
 const isOp = (op: string): op is (typeof OPS)[number] => OPS.some((one) => one === op)
 
+const AGAINST = [
+  ['before', 'the time before'],
+  ['day', 'a day ago'],
+  ['week', 'a week ago'],
+] as const
+
 /** The numbers and times of a rule's kind. */
 export function KindFields({ kind, onChange }: KindFieldsProps) {
   switch (kind.type) {
@@ -84,6 +90,19 @@ export function KindFields({ kind, onChange }: KindFieldsProps) {
               value={kind.fire}
               onChange={(fire) => onChange({ ...kind, fire })}
             />
+            <label class="field">
+              recovers at
+              <input
+                type="number"
+                step="any"
+                placeholder="the line"
+                value={kind.recover ?? ''}
+                onChange={({ currentTarget: { valueAsNumber: recover } }) => {
+                  const { recover: _before, ...rest } = kind
+                  onChange(Number.isFinite(recover) ? { ...rest, recover } : rest)
+                }}
+              />
+            </label>
           </div>
         </>
       )
@@ -100,6 +119,7 @@ export function KindFields({ kind, onChange }: KindFieldsProps) {
       return (
         <div class="pair">
           <Window window={kind.window} onChange={(window) => onChange({ ...kind, window })} />
+          <Against kind={kind} onChange={onChange} />
           <Amount
             label="Times more, or less"
             value={kind.factor}
@@ -162,5 +182,29 @@ const Amount = ({ label, value, onChange }: AmountProps) => (
       value={value}
       onChange={({ currentTarget: { valueAsNumber: n } }) => Number.isFinite(n) && onChange(n)}
     />
+  </label>
+)
+
+interface AgainstProps {
+  readonly kind: Extract<Kind, { type: 'change' }>
+  readonly onChange: (kind: Kind) => void
+}
+
+const Against = ({ kind, onChange }: AgainstProps) => (
+  <label class="field">
+    Against
+    <select
+      value={kind.against ?? 'before'}
+      onChange={({ currentTarget: { value } }) => {
+        const against = AGAINST.find(([name]) => name === value)?.[0]
+        if (against !== undefined) onChange({ ...kind, against })
+      }}
+    >
+      {AGAINST.map(([name, text]) => (
+        <option key={name} value={name}>
+          {text}
+        </option>
+      ))}
+    </select>
   </label>
 )

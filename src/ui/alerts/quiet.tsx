@@ -8,8 +8,7 @@ import { useLoad } from '../lib/load.js'
 import { usePaged } from '../lib/paged.js'
 import { place, setParams } from '../lib/router.js'
 import { may } from '../lib/session.js'
-import { Dialog } from '../shell/dialog.js'
-import { formTexts } from '../shell/form.js'
+import { FormDialog } from '../shell/form-dialog.js'
 import { Sure } from '../shell/sure.js'
 import { When } from '../shell/when.js'
 
@@ -227,61 +226,47 @@ function SilenceForm({
   onSaved,
 }: FormProps & { readonly matchers: string }) {
   const [text, setText] = useState(given)
-  const [problem, setProblem] = useState('')
   const matchers = toMatchers(text)
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault()
-    const field = formTexts(event.currentTarget)
+  const submit = (field: (name: string) => string): Promise<unknown> => {
     const json = { matchers, reason: field('reason'), ends_at: field('ends') }
-    call('/api/silences', { method: 'POST', json }).then(onSaved, (error: unknown) =>
-      setProblem(told(error)),
-    )
+    return call('/api/silences', { method: 'POST', json }).then(onSaved)
   }
   return (
-    <Dialog title="Silence" onClose={onClose}>
-      <form class="form" onSubmit={submit}>
-        <label class="field">
-          Alerts with
-          <input
-            class="mono"
-            value={text}
-            required
-            autofocus
-            spellcheck={false}
-            onInput={({ currentTarget }) => setText(currentTarget.value)}
-          />
-        </label>
-        <p class="note">{HOW_TO}</p>
-        {matchers !== null && <Preview matchers={matchers} />}
-        <label class="field">
-          For
-          <select name="ends" defaultValue={place.value.params.get('for') ?? 'now+2h'}>
-            <option value="now+1h">an hour</option>
-            <option value="now+2h">two hours</option>
-            <option value="now+8h">eight hours</option>
-            <option value="now+1d">a day</option>
-            <option value="now+7d">a week</option>
-          </select>
-        </label>
-        <label class="field">
-          Why
-          <input name="reason" required maxLength={500} />
-        </label>
-        {problem !== '' && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-        <p class="line">
-          <button class="primary" disabled={matchers === null}>
-            Silence them
-          </button>
-          <button type="button" class="quiet" onClick={onClose}>
-            Cancel
-          </button>
-        </p>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="Silence"
+      action="Silence them"
+      isReady={matchers !== null}
+      onClose={onClose}
+      onSubmit={submit}
+    >
+      <label class="field">
+        Alerts with
+        <input
+          class="mono"
+          value={text}
+          required
+          autofocus
+          spellcheck={false}
+          onInput={({ currentTarget }) => setText(currentTarget.value)}
+        />
+      </label>
+      <p class="note">{HOW_TO}</p>
+      {matchers !== null && <Preview matchers={matchers} />}
+      <label class="field">
+        For
+        <select name="ends" defaultValue={place.value.params.get('for') ?? 'now+2h'}>
+          <option value="now+1h">an hour</option>
+          <option value="now+2h">two hours</option>
+          <option value="now+8h">eight hours</option>
+          <option value="now+1d">a day</option>
+          <option value="now+7d">a week</option>
+        </select>
+      </label>
+      <label class="field">
+        Why
+        <input name="reason" required maxLength={500} />
+      </label>
+    </FormDialog>
   )
 }
 
@@ -305,15 +290,9 @@ function Preview({ matchers }: { readonly matchers: readonly Matcher[] }) {
 }
 
 function WindowForm({ onClose, onSaved }: FormProps) {
-  const [problem, setProblem] = useState('')
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault()
-    const field = formTexts(event.currentTarget)
+  const submit = (field: (name: string) => string): string | Promise<unknown> => {
     const matchers = toMatchers(field('matchers'))
-    if (matchers === null) {
-      setProblem(HOW_TO)
-      return
-    }
+    if (matchers === null) return HOW_TO
     const json = {
       name: field('name'),
       reason: field('reason'),
@@ -323,64 +302,49 @@ function WindowForm({ onClose, onSaved }: FormProps) {
       from: field('from'),
       to: field('to'),
     }
-    call('/api/maintenance-windows', { method: 'POST', json }).then(onSaved, (error: unknown) =>
-      setProblem(told(error)),
-    )
+    return call('/api/maintenance-windows', { method: 'POST', json }).then(onSaved)
   }
   return (
-    <Dialog title="Maintenance window" onClose={onClose}>
-      <form class="form" onSubmit={submit}>
+    <FormDialog title="Maintenance window" action="Save" onClose={onClose} onSubmit={submit}>
+      <label class="field">
+        Name
+        <input name="name" required maxLength={120} autofocus />
+      </label>
+      <label class="field">
+        Alerts with
+        <input name="matchers" class="mono" required spellcheck={false} defaultValue="source=*" />
+      </label>
+      <p class="note">{HOW_TO}</p>
+      <fieldset class="channels">
+        <legend class="note">Begins on</legend>
+        {DAYS.map((day) => (
+          <label key={day}>
+            <input type="checkbox" name={day} defaultChecked={day === 'sun'} /> {day}
+          </label>
+        ))}
+      </fieldset>
+      <div class="pair">
         <label class="field">
-          Name
-          <input name="name" required maxLength={120} autofocus />
+          From
+          <input name="from" type="time" required defaultValue="02:00" />
         </label>
         <label class="field">
-          Alerts with
-          <input name="matchers" class="mono" required spellcheck={false} defaultValue="source=*" />
+          To
+          <input name="to" type="time" required defaultValue="04:00" />
         </label>
-        <p class="note">{HOW_TO}</p>
-        <fieldset class="channels">
-          <legend class="note">Begins on</legend>
-          {DAYS.map((day) => (
-            <label key={day}>
-              <input type="checkbox" name={day} defaultChecked={day === 'sun'} /> {day}
-            </label>
-          ))}
-        </fieldset>
-        <div class="pair">
-          <label class="field">
-            From
-            <input name="from" type="time" required defaultValue="02:00" />
-          </label>
-          <label class="field">
-            To
-            <input name="to" type="time" required defaultValue="04:00" />
-          </label>
-          <label class="field">
-            Zone
-            <input
-              name="zone"
-              required
-              defaultValue={Intl.DateTimeFormat().resolvedOptions().timeZone}
-            />
-          </label>
-        </div>
         <label class="field">
-          Why
-          <input name="reason" required maxLength={500} />
+          Zone
+          <input
+            name="zone"
+            required
+            defaultValue={Intl.DateTimeFormat().resolvedOptions().timeZone}
+          />
         </label>
-        {problem !== '' && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-        <p class="line">
-          <button class="primary">Save</button>
-          <button type="button" class="quiet" onClick={onClose}>
-            Cancel
-          </button>
-        </p>
-      </form>
-    </Dialog>
+      </div>
+      <label class="field">
+        Why
+        <input name="reason" required maxLength={500} />
+      </label>
+    </FormDialog>
   )
 }

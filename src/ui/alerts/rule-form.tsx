@@ -7,6 +7,7 @@ import { may } from '../lib/session.js'
 import { notice } from '../shell/notice.js'
 import type { Channel, Fields } from './alert-answers.js'
 import { KindFields, KINDS, startOf } from './kind-fields.js'
+import { MoreFields } from './more-fields.js'
 import { Text } from './text-field.js'
 
 const PRIORITIES = ['P1', 'P2', 'P3', 'P4'] as const
@@ -61,19 +62,7 @@ export function RuleForm({ fields, onChange, onSave }: RuleFormProps) {
           onInput={({ currentTarget: { value } }) => set({ name: value })}
         />
       </label>
-      <span class="segments" role="group" aria-label="Priority">
-        {PRIORITIES.map((priority) => (
-          <button
-            key={priority}
-            type="button"
-            class={priority.toLowerCase()}
-            aria-pressed={fields.severity === priority}
-            onClick={() => set({ severity: priority })}
-          >
-            {priority}
-          </button>
-        ))}
-      </span>
+      <Priorities chosen={fields.severity} onChange={(severity) => set({ severity })} />
       <label class="field">
         Search
         <input
@@ -122,6 +111,7 @@ export function RuleForm({ fields, onChange, onSave }: RuleFormProps) {
         />
       </div>
       <ChannelChoice fields={fields} onChange={onChange} />
+      <MoreFields fields={fields} onChange={onChange} />
       <div class="pair">
         <Text
           label="Runbook"
@@ -149,6 +139,27 @@ export function RuleForm({ fields, onChange, onSave }: RuleFormProps) {
     </form>
   )
 }
+
+interface PrioritiesProps {
+  readonly chosen: Fields['severity']
+  readonly onChange: (severity: Fields['severity']) => void
+}
+
+const Priorities = ({ chosen, onChange }: PrioritiesProps) => (
+  <span class="segments" role="group" aria-label="Priority">
+    {PRIORITIES.map((priority) => (
+      <button
+        key={priority}
+        type="button"
+        class={priority.toLowerCase()}
+        aria-pressed={chosen === priority}
+        onClick={() => onChange(priority)}
+      >
+        {priority}
+      </button>
+    ))}
+  </span>
+)
 
 function ChannelChoice({ fields, onChange }: Pick<RuleFormProps, 'fields' | 'onChange'>) {
   const { value } = useLoad(may('manager') ? 'channels' : null, (signal) =>

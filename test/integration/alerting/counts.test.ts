@@ -1,16 +1,23 @@
-import { test } from 'tap'
+import t from 'tap'
 import type { Count } from '../../../src/alerting/count.js'
-import { createCountReader } from '../../../src/alerting/counts.js'
+import { createCountReader, type CountRequest } from '../../../src/alerting/counts.js'
+import type { RuleFields } from '../../../src/alerting/rule-fields.js'
 import { planRule } from '../../../src/alerting/rule.js'
 import { asRule } from '../../../src/alerting/rules.js'
 import { createArrivalReader } from '../../../src/events/arrivals.js'
 import { toWords } from '../../../src/model/words.js'
+import { DAY_MS, HOUR_MS } from '../../../src/model/time.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { applySchema, tagColumns } from '../../support/landing.js'
 
 const server = await startTestServer()
 const { store, drop } = await createTestDatabase(server)
 await applySchema(store)
+
+t.teardown(async () => {
+  await drop()
+  await server.stop()
+})
 
 const NOW_MS = Math.floor(Date.now() / 1000) * 1000
 /** What ingest stores of an event's words. */
@@ -106,13 +113,14 @@ const TEXTS = [
   'severity:error "ms for"',
 ]
 
-const requestOf = (q: string) => {
-  const kind = { type: 'threshold', window: '1m', op: '>', fire: 1 } as const
-  const plan = planRule(asRule({ name: q, severity: 'P3', q, kind, group_by: ['source', 'host'] }))
+const COUNT = { type: 'threshold', window: '1m', op: '>', fire: 1 } as const
+
+function requestsOf(q: string, more: Partial<RuleFields> = {}): readonly CountRequest[] {
+  const base: RuleFields = { name: 'r', severity: 'P3', q, kind: COUNT, group_by: ['source'] }
+  const plan = planRule(asRule({ ...base, ...more }))
   if ('path' in plan) throw new Error(`${q}: ${plan.message}`)
-  const [counter] = plan.counters
-  if (counter === undefined) throw new Error('it counts something')
-  return { counter, groupBy: plan.groupBy, everyMs: plan.everyMs, isLast: false }
+  const { groupBy, everyMs, maxAgeMs } = plan
+  return plan.counters.map((counter) => ({ counter, groupBy, everyMs, maxAgeMs, isLast: false }))
 }
 
 /** The counts by their groups. */
@@ -125,11 +133,7 @@ function summed(counts: readonly Count[]): Readonly<Record<string, number>> {
   return sums
 }
 
-void test('texts that are found together are those that are found one by one', async (t) => {
-  t.teardown(async () => {
-    await drop()
-    await server.stop()
-  })
+void t.test('texts that are found together are those that are found one by one', async (t) => {
   await store.insertRows('landing', MESSAGES.map(rowOf))
   const asked: string[] = []
   const counting: Pick<typeof store, 'query' | 'isSharded'> = {
@@ -141,7 +145,7 @@ void test('texts that are found together are those that are found one by one', a
   }
   const deps = { arrivals: createArrivalReader(store), redirects: () => [] }
   const counts = createCountReader({ ...deps, store: counting, resolve: (query) => query })
-  const requests = TEXTS.map(requestOf)
+  const requests = TEXTS.flatMap((q) => requestsOf(q, { group_by: ['source', 'host'] }))
   const range = { fromMs: NOW_MS - 2_000, toMs: NOW_MS, after: [] }
   const together = await counts.read(requests, range)
   t.same(asked, ['alert_counts', 'alert_repeat_counts'], 'they are one question')
@@ -154,3 +158,39 @@ void test('texts that are found together are those that are found one by one', a
   const all = together.flatMap((one) => (one instanceof Error ? [] : one))
   t.ok(all.length > TEXTS.length / 2, `${all.length} groups matched`)
 })
+
+void t.test(
+  'the same window of a day ago is counted, and messages of the age that a rule says',
+  async (t) => {
+    const dayAgo = NOW_MS - DAY_MS
+    const row = (id: number, receivedMs: number, tsMs: number) => ({
+      ...rowOf({ message: 'past', host: 'old' }, 1),
+      id,
+      received_at: new Date(receivedMs).toISOString(),
+      ts: new Date(tsMs).toISOString(),
+    })
+    await store.insertRows('landing', [
+      row(101, dayAgo - 70_000, dayAgo - 70_000),
+      row(102, dayAgo - 3_000, dayAgo - 3_000),
+      row(103, dayAgo - 2_000, dayAgo - 2_000),
+      row(104, NOW_MS - 2_000, NOW_MS - 3 * HOUR_MS),
+    ])
+    const counts = createCountReader({
+      arrivals: createArrivalReader(store),
+      redirects: () => [],
+      store,
+      resolve: (query) => query,
+    })
+    const every = '1s'
+    const change = { type: 'change', window: '1m', against: 'day', factor: 2 } as const
+    const requests = [
+      ...requestsOf('host:old', { kind: change, every }),
+      ...requestsOf('host:old', { max_age: '6h', every }),
+    ]
+    const range = { fromMs: NOW_MS - 3_000, toMs: NOW_MS, after: [] }
+    const [now, past, aged] = await counts.read(requests, range)
+    t.same(now, [], 'what was three hours old does not count')
+    t.same(past, [{ slot: NOW_MS / 1_000 - 1, group: ['till'], count: 2 }])
+    t.same(aged, [{ slot: NOW_MS / 1_000 - 2, group: ['till'], count: 1 }])
+  },
+)

@@ -32,7 +32,8 @@ void test('what is wrong with a rule is said with its field', async (t) => {
   wrong({ every: '1s', ...window('1h') }, 'kind/window')
   wrong({ n_of_m: [3, 2] }, 'n_of_m')
   wrong({ kind: { type: 'absence', for: '1h', known: '30m' } }, 'kind/known')
-  wrong({ kind: { type: 'absence', for: '1h', known: '2d' } }, 'kind/known')
+  wrong({ kind: { type: 'absence', for: '1h', known: '8d' } }, 'kind/known')
+  wrong({ max_age: '8d' }, 'max_age')
   wrong({ kind: { type: 'change', window: '13h', factor: 2 } }, 'kind/window')
   wrong({ kind: { type: 'ratio', part: '(', window: '5m', op: '>', fire: 1 } }, 'kind/part')
   wrong(
@@ -47,5 +48,9 @@ void test('a long window has longer slots', async (t) => {
   t.match(planOf({ ...BASE, kind: { ...BASE.kind, window: '4h' } }), { everyMs: 10_000 })
   t.match(planOf({ ...BASE, kind: { ...BASE.kind, window: '24h' } }), { everyMs: 60_000 })
   t.match(planOf({ ...BASE, n_of_m: [1, 4] }), { spanMs: 330_000 })
+  const change = { type: 'change', window: '5m', factor: 2 }
+  t.match(planOf({ ...BASE, kind: change }), { everyMs: 10_000, spanMs: 600_000 })
+  const yesterday = { ...change, against: 'day' }
+  t.match(planOf({ ...BASE, kind: yesterday }), { everyMs: 60_000, spanMs: 300_000 })
   t.match(planOf({ ...BASE, kind: { type: 'absence', for: '5m' } }), { spanMs: 86_400_000 })
 })
