@@ -8,7 +8,7 @@ import type { ListedEvent } from '../model/event.js'
 import { DAY_MS } from '../model/time.js'
 import { allOf, ofSources, type BuiltinField, type Query } from '../query/ast.js'
 import { toFilter } from './filter.js'
-import type { EventQuery } from './page.js'
+import type { EventPage, EventQuery } from './page.js'
 import type { EventPosition } from './range-rows.js'
 
 /** The fields that events around it may have to share with the event. */
@@ -29,14 +29,14 @@ export interface ContextQuery {
 /** As far as a list goes back by default. */
 const CONTEXT_MS = 30 * DAY_MS
 
-type ReadPage = (query: EventQuery, signal?: AbortSignal) => Promise<readonly ListedEvent[]>
+type ReadPage = (query: EventQuery, signal?: AbortSignal) => Promise<EventPage>
 
 export const createContext =
   (page: ReadPage) =>
   (
     { event, same, side, from, limit, within }: ContextQuery,
     signal?: AbortSignal,
-  ): Promise<readonly ListedEvent[]> =>
+  ): Promise<EventPage> =>
     page(
       {
         filter: toFilter(ofSources(allOf(same.map((field) => equalTo(field, event))), within)),

@@ -1,6 +1,6 @@
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
-import type { ListedEvent, Priority } from '../model/event.js'
+import type { Priority } from '../model/event.js'
 import { DAY_MS } from '../model/time.js'
 import { createBoundedRange } from './bounded-range.js'
 import { createContext } from './context.js'
@@ -12,7 +12,7 @@ import { exportEvents, type ExportDeps, type ExportQuery } from './export.js'
 import { createFields } from './fields.js'
 import { createHistogram } from './histogram.js'
 import type { EventQuestion } from './occurrences.js'
-import { readPage, type EventQuery } from './page.js'
+import { readPage, type EventPage, type EventQuery } from './page.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
 import { createStats } from './stats.js'
 import { createTraceReader } from './trace.js'
@@ -67,15 +67,15 @@ export function createEvents(
   const bounded = createBoundedRange({ density, windowMs })
   const { get, counted, repeatsOf } = createEventReader(store)
   /** By time and id; the newest first unless told otherwise. Occurrences are those of the time range. */
-  const page = async (query: EventQuery, signal?: AbortSignal): Promise<readonly ListedEvent[]> => {
-    const rows = await readPage({ store, density, windowMs }, query, signal)
+  const page = async (query: EventQuery, signal?: AbortSignal): Promise<EventPage> => {
+    const { rows, isCut } = await readPage({ store, density, windowMs }, query, signal)
     const [first, last] = [rows[0], rows.at(-1)]
-    if (first === undefined || last === undefined) return []
+    if (first === undefined || last === undefined) return { events: [], isCut }
     const ids = rows.map(({ id }) => id)
     const oldestMs = Math.min(first.ts_ms, last.ts_ms)
     const repeats = await repeatsOf(ids, oldestMs - MAX_AHEAD_MS, signal, query)
     const byId = new Map(repeats.map((row) => [row.id, row]))
-    return rows.map((row) => toListed(row, byId.get(row.id), query.fromMs))
+    return { events: rows.map((row) => toListed(row, byId.get(row.id), query.fromMs)), isCut }
   }
 
   return {

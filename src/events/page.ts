@@ -17,6 +17,7 @@
  */
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
+import type { ListedEvent } from '../model/event.js'
 import { HOUR_MS, HOUR_S } from '../model/time.js'
 import { hasWordOfVariables } from './conditions.js'
 import { isCountedByHour, isFiltered, MAX_HOURS, readHours, splitHours } from './counted-hours.js'
@@ -32,7 +33,7 @@ import {
   type Order,
   type TimeRange,
 } from './range-rows.js'
-import { renamed } from './bind.js'
+import { renamed, type Condition } from './bind.js'
 
 export interface EventQuery {
   readonly filter: EventFilter
@@ -68,12 +69,30 @@ const EVENTS_AT_ONCE = 3_000_000
 const ROWS_OF_A_THREAD = 50_000
 const HOURS_OF_A_THREAD = 24
 
+/** The most bytes of text in a page. Only long pages are asked with this bound: a short one holds little in any case. */
+const MOST_BYTES = 16 * 1024 * 1024
+const SHORT_PAGE = 101
+
+export interface EventPage {
+  readonly events: readonly ListedEvent[]
+  /** Whether there are fewer events than were asked for because of the bytes of their texts. */
+  readonly isCut: boolean
+}
+
+/** The rows of a page in order. */
+interface RowPage {
+  readonly rows: readonly ListedRow[]
+  readonly isCut: boolean
+}
+
 interface Walk {
   readonly query: EventQuery
   readonly store: Pick<Store, 'query'>
   readonly options: RequestOptions
   readonly density: Density
   readonly dictionary: Dictionary
+  /** Holds for events that are repeated within the time range. */
+  readonly repeated: Condition
   /** Where the range is that is left to read. */
   readonly startMs: number
   /** Exclusive. */
@@ -85,29 +104,40 @@ export async function readPage(
   { store, density: densityReader, windowMs }: PageReader,
   query: EventQuery,
   signal: AbortSignal | undefined,
-): Promise<readonly ListedRow[]> {
-  const { filter, fromMs, after, limit, order = 'desc' } = query
+): Promise<RowPage> {
+  const { filter, fromMs } = query
   const toMs = Math.min(query.toMs ?? END_MS, END_MS)
-  if (toMs <= fromMs || matchesNothing(filter)) return []
+  if (toMs <= fromMs || matchesNothing(filter)) return { rows: [], isCut: false }
   const options = { isSearch: true, ...(signal === undefined ? {} : { signal }) }
   const density = await densityReader.read(options)
   const dictionary = createDictionary(store, filter, options)
-  const rows: ListedRow[] = []
   const asked = { fromMs, toMs, windowMs }
   const repeated = renamed(repeatedWithin(asked), 'repeated_')
-  const walk = { query, store, options, density, dictionary, rows, ...leftOf(query, asked) }
+  const left = leftOf(query, asked)
+  return await fill({ query, store, options, density, dictionary, repeated, rows: [], ...left })
+}
+
+const bytesOf = (read: readonly ListedRow[]): number => read.at(-1)?.bytes ?? 0
+
+async function fill(walk: Walk): Promise<RowPage> {
+  const { query, store, options, dictionary, repeated, rows } = walk
+  const { filter, fromMs, after, limit, order = 'desc' } = query
+  const endMs = Math.min(query.toMs ?? END_MS, Date.now())
+  let mostBytes = limit > SHORT_PAGE ? MOST_BYTES : null
   for await (const range of order === 'asc' ? oldestFirst(walk) : timeRanges(walk)) {
     const found = dictionary.matches(range.fromMs, range.toMs)
     // Read in parallel with this range, in case that does not fill the page.
     if (order === 'desc') dictionary.matches(fromMs, range.fromMs).catch(() => undefined)
     const matches = await found
     const more = range.fromMs < fromMs ? [repeated] : []
-    const endMs = Math.min(toMs, Date.now())
-    const left = { more, after, order, endMs, matches, limit: limit - rows.length }
-    rows.push(...(await readRange(store, { range, filter, ...left }, options)))
+    const left = { more, after, order, endMs, matches, limit: limit - rows.length, mostBytes }
+    const read = await readRange(store, { range, filter, ...left }, options)
+    rows.push(...read)
     if (rows.length >= limit) break
+    if (mostBytes !== null) mostBytes -= bytesOf(read)
+    if (mostBytes !== null && mostBytes <= 0) return { rows, isCut: true }
   }
-  return rows
+  return { rows, isCut: false }
 }
 
 /** Where events may begin that are beyond the position. */

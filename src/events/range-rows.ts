@@ -33,6 +33,8 @@ export interface ListedRow {
   readonly variables: string
   readonly tags: string
   readonly correction_reason: string
+  /** Of its text and of those before it; only in an answer that has a bound of bytes. */
+  readonly bytes?: number
 }
 
 export interface TimeRange {
@@ -58,11 +60,14 @@ interface RangeQuery {
   readonly endMs: number
   readonly matches: Matches
   readonly limit: number
+  /** The most bytes of text; null for no bound. */
+  readonly mostBytes: number | null
 }
 
 type Params = Readonly<Record<string, unknown>>
 
 const pageSql = statement<Params, ListedRow>('event_page')
+const boundedSql = statement<Params, ListedRow>('event_page_bounded')
 
 /** The end of ClickHouse's DateTime, in 2106. */
 export const END_MS = 0xffff_ffff * 1000
@@ -73,7 +78,7 @@ export const MAX_AHEAD_MS = DAY_MS + HOUR_MS
 /** The first events of a time range that match, with one statement. */
 export async function readRange(
   store: Pick<Store, 'query'>,
-  { range, filter, after, order, more, endMs, matches, limit }: RangeQuery,
+  { range, filter, after, order, more, endMs, matches, limit, mostBytes }: RangeQuery,
   options: RequestOptions,
 ): Promise<readonly ListedRow[]> {
   const conditions = [
@@ -86,7 +91,8 @@ export async function readRange(
     ...(range.isSmall ? { max_threads: 1 } : {}),
     ...(range.isSparse ? { use_skip_indexes_on_data_read: 0 as const } : {}),
   }
-  return await readRows(store, { ...range, conditions, order, limit }, { ...options, settings })
+  const asked = { ...range, conditions, order, limit, mostBytes }
+  return await readRows(store, asked, { ...options, settings })
 }
 
 interface RowQuery extends Pick<TimeRange, 'fromMs' | 'toMs'> {
@@ -94,12 +100,14 @@ interface RowQuery extends Pick<TimeRange, 'fromMs' | 'toMs'> {
   /** Default: the newest first. */
   readonly order?: Order
   readonly limit: number
+  /** The most bytes of text; null, or left out, for no bound. */
+  readonly mostBytes?: number | null
 }
 
 /** The first events of a time range under some conditions. */
 export async function readRows(
   store: Pick<Store, 'query'>,
-  { fromMs, toMs, conditions, order = 'desc', limit }: RowQuery,
+  { fromMs, toMs, conditions, order = 'desc', limit, mostBytes = null }: RowQuery,
   options: RequestOptions,
 ): Promise<readonly ListedRow[]> {
   const params = {
@@ -107,17 +115,22 @@ export async function readRows(
     to_ms: toMs,
     arrived_ms: Math.max(0, fromMs - MAX_AHEAD_MS),
     limit,
+    ...(mostBytes === null ? {} : { most_bytes: mostBytes }),
     ...Object.assign({}, ...conditions.map((condition) => condition.params)),
   }
-  return await store.query(withConditions(conditions, order), params, options)
+  const sql = withConditions(mostBytes === null ? pageSql : bounded, conditions, order)
+  return await store.query(sql, params, options)
 }
 
+const bounded = { ...boundedSql, sql: boundedSql.sql.replace('/*page*/', () => pageSql.sql) }
+
 const withConditions = (
+  { name, sql }: Statement<Params, ListedRow>,
   conditions: readonly Condition[],
   order: Order,
 ): Statement<Params, ListedRow> => ({
-  name: pageSql.name,
-  sql: pageSql.sql
+  name,
+  sql: sql
     .replace('/*conditions*/', () =>
       conditions.map((condition) => `AND ${condition.sql}`).join('\n    '),
     )

@@ -11,25 +11,19 @@ const SHOWN_VALUES = 10
 /** Examples of a template: its newest events, and the most frequent values of its variables. */
 export function createTemplateSamples(templates: TemplateRegistry, events: Pick<Events, 'page'>) {
   /** The newest events of a template and of those merged into it. */
-  const templateSamples = (
+  const templateSamples = async (
     id: string,
     limit: number,
     signal?: AbortSignal,
-  ): Promise<readonly ListedEvent[]> =>
-    events.page(
-      {
-        filter: toFilter({
-          kind: 'field',
-          field: { kind: 'builtin', name: 'template' },
-          tests: templates.aliasesOf(id).map((text) => ({ kind: 'equal', text })),
-        }),
-        fromMs: 0,
-        toMs: null,
-        after: null,
-        limit,
-      },
-      signal,
-    )
+  ): Promise<readonly ListedEvent[]> => {
+    const filter = toFilter({
+      kind: 'field',
+      field: { kind: 'builtin', name: 'template' },
+      tests: templates.aliasesOf(id).map((text) => ({ kind: 'equal', text })),
+    })
+    const query = { filter, fromMs: 0, toMs: null, after: null, limit }
+    return (await events.page(query, signal)).events
+  }
 
   const templateVariables = async (
     template: { readonly id: string; readonly text: string },

@@ -9,7 +9,7 @@
 import { isErrorOrWorse, type ListedEvent } from '../model/event.js'
 import { allOf, ofSources, type Query } from '../query/ast.js'
 import { toFilter } from './filter.js'
-import type { EventQuery } from './page.js'
+import type { EventPage, EventQuery } from './page.js'
 
 export interface Span {
   readonly event: ListedEvent
@@ -46,7 +46,7 @@ export interface TraceQuery {
 export const MAX_SPANS = 2_000
 export const MAX_LOGS = 1_000
 
-type ReadPage = (query: EventQuery, signal?: AbortSignal) => Promise<readonly ListedEvent[]>
+type ReadPage = (query: EventQuery, signal?: AbortSignal) => Promise<EventPage>
 
 const IS_SPAN: Query = {
   kind: 'field',
@@ -73,10 +73,10 @@ export function createTraceReader(page: ReadPage) {
       oldest({ kind: 'not', node: IS_SPAN }, MAX_LOGS),
     ])
     return {
-      spans: toTree(spans.slice(0, MAX_SPANS)),
-      hasMoreSpans: spans.length > MAX_SPANS,
-      logs: logs.slice(0, MAX_LOGS),
-      hasMoreLogs: logs.length > MAX_LOGS,
+      spans: toTree(spans.events.slice(0, MAX_SPANS)),
+      hasMoreSpans: spans.isCut || spans.events.length > MAX_SPANS,
+      logs: logs.events.slice(0, MAX_LOGS),
+      hasMoreLogs: logs.isCut || logs.events.length > MAX_LOGS,
     }
   }
 }

@@ -73,7 +73,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
       apiTokenLimit: limits,
       wsLimiter: limits,
     }),
-    state,
+    createInProcessState({ onError: () => undefined }),
   )
   const intrusions: string[] = []
   const secondFactors = createSecondFactors({

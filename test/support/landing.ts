@@ -26,6 +26,7 @@ export interface LandingRow {
   /** 16 hex digits. */
   readonly templateId: string
   readonly host?: string
+  readonly message?: string
 }
 
 /** Applies the schema with a retention that keeps data of any year. */
@@ -60,7 +61,7 @@ export async function insertLanding(store: Store, rows: readonly LandingRow[]): 
     model_version: row.modelVersion,
     template_id: BigInt(`0x${row.templateId}`).toString(),
     host: row.host ?? '',
-    variables: `message of ${row.id}`,
+    variables: row.message ?? `message of ${row.id}`,
   }))
   // Several batches, so that queries have to sum rows of the rollups.
   const batch = Math.max(1, Math.ceil(values.length / 3))

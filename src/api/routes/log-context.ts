@@ -69,9 +69,9 @@ async function readSide(
 ): Promise<Static<typeof ContextReply>['before']> {
   if (limit === 0 || (position !== null && position.side !== side)) return EMPTY
   const asked = { event, same, within, side, from: position, limit: limit + 1 }
-  const found = await services.events.context(asked, signal)
-  const items = found.slice(0, limit)
-  const last = found.length > limit ? items.at(-1) : undefined
+  const { events, isCut } = await services.events.context(asked, signal)
+  const items = events.slice(0, limit)
+  const last = isCut || events.length > limit ? items.at(-1) : undefined
   const next = last && { tsMs: last.timestampMs, id: last.id, side }
   return {
     items: items.map((one) => toEventItem(one, services.eventContext)),

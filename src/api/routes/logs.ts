@@ -27,7 +27,12 @@ const ListQuery = Type.Object({
     default: 'desc',
     description: 'by time, then id; a cursor goes on from its event in either order',
   }),
-  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 50 }),
+  limit: Type.Integer({
+    minimum: 1,
+    maximum: 1000,
+    default: 50,
+    description: 'a page above 100 ends earlier once its messages and tags have 16 MiB together',
+  }),
   cursor: Type.Optional(Type.String({ maxLength: 2048 })),
   fields: ListParameter(Type.Union(LIST_FIELD_NAMES.map((name) => Type.Literal(name))), {
     description: 'the fields of each event; default all',
@@ -97,7 +102,7 @@ async function listEvents(
   const after =
     cursor === undefined ? null : decodeCursor(services.cursorKey, bound, cursor, isPosition)
   const question = readEventQuestion(filters, services.eventContext, principal.sources)
-  const found = await answered(
+  const { events: found, isCut } = await answered(
     services.events.page({ ...question, after, order, limit: limit + 1 }, signal),
   )
   const { sources } = question.filter
@@ -105,7 +110,7 @@ async function listEvents(
     return { ...EMPTY, ...(await newestBefore(question.fromMs, sources, services, signal)) }
   const items = found.slice(0, limit)
   const last = items.at(-1)
-  const hasMore = found.length > limit && last !== undefined
+  const hasMore = (isCut || found.length > limit) && last !== undefined
   return {
     items: items.map((event) =>
       withFields(shortened(toEventItem(event, services.eventContext), cut), fields),

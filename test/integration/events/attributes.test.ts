@@ -45,7 +45,7 @@ void test('ids are compared as texts, names and values up to their bounds', asyn
     [`has:${name}`, [3]],
   ] as const) {
     const range = { fromMs: now - 60_000, toMs: null, after: null, limit: 5 }
-    const page = await events.page({ filter: filterOf({ q }), ...range })
+    const { events: page } = await events.page({ filter: filterOf({ q }), ...range })
     t.same(
       page.map((event) => event.id),
       ids,

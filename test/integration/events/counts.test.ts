@@ -8,6 +8,7 @@ import { t as suite, test } from 'tap'
 import { createClusterStore } from '../../../src/clickhouse/cluster/cluster.js'
 import type { Store } from '../../../src/clickhouse/client.js'
 import { createEvents } from '../../../src/events/events.js'
+import type { EventPage } from '../../../src/events/page.js'
 import type { EventQuestion } from '../../../src/events/occurrences.js'
 import type { Metric, StatsGroup } from '../../../src/events/stats.js'
 import type { EventPosition } from '../../../src/events/range-rows.js'
@@ -303,7 +304,7 @@ void test('whatever counts, counts the same', async (t) => {
     const wanted = order === 'desc' ? within : within.toReversed()
     const listed: ListedEvent[] = []
     for (let after: EventPosition | null = null; ;) {
-      const page: readonly ListedEvent[] = await events.page({ ...question, after, order, limit })
+      const { events: page }: EventPage = await events.page({ ...question, after, order, limit })
       listed.push(...page)
       const last = page.at(-1)
       if (last === undefined || page.length < limit) break
@@ -321,7 +322,7 @@ void test('whatever counts, counts the same', async (t) => {
     if (middle === undefined) return
     const after = { tsMs: middle.timestampMs, id: middle.id }
     const other = order === 'asc' ? 'desc' : 'asc'
-    const back = await events.page({ ...question, after, order: other, limit: 1000 })
+    const { events: back } = await events.page({ ...question, after, order: other, limit: 1000 })
     same(
       back.map(({ id }) => id),
       listed

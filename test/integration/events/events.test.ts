@@ -77,7 +77,7 @@ void test('pages of any filter hold every event once, newest first, however rare
     const got: number[] = []
     let after: EventQuery['after'] = null
     for (;;) {
-      const page = await events.page({ filter, fromMs, toMs, after, limit })
+      const { events: page } = await events.page({ filter, fromMs, toMs, after, limit })
       got.push(...page.map(({ id }) => id))
       const last = page.at(-1)
       if (page.length < limit || last === undefined) break
@@ -133,7 +133,13 @@ void test('what came after a question is found by the next one, however late, ea
     for (const limit of [2, 30])
       for (const [part, fits] of filters) {
         const filter = filterOf(part)
-        const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit })
+        const { events: page } = await events.page({
+          filter,
+          fromMs: 0,
+          toMs: null,
+          after: null,
+          limit,
+        })
         const wanted = stored.filter(fits).toSorted((a, b) => b.tsMs - a.tsMs || b.id - a.id)
         t.same(
           page.map(({ id }) => id),
@@ -165,7 +171,7 @@ void test('what came after a question is found by the next one, however late, ea
   t.ok(fromOfPages.filter(isWithinSeconds).length > 10, 'the newest seconds are read first')
   const far = async (fromMs: number, limit: number): Promise<readonly number[]> => {
     const filter = filterOf({ search: 'far' })
-    const page = await events.page({ filter, fromMs, toMs: null, after: null, limit })
+    const { events: page } = await events.page({ filter, fromMs, toMs: null, after: null, limit })
     return page.map(({ id }) => id)
   }
   t.same(await far(0, 30), [102, 201, 202])
@@ -227,7 +233,7 @@ void test('pages of a dense minute go on without a gap', async (t) => {
     const ids: number[] = []
     const filter = filterOf({ search })
     for (let after: EventQuery['after'] = null; ;) {
-      const page = await events.page({ filter, fromMs: 0, toMs: null, after, limit: 7 })
+      const { events: page } = await events.page({ filter, fromMs: 0, toMs: null, after, limit: 7 })
       ids.push(...page.map(({ id }) => id))
       const last = page.at(-1)
       if (page.length < 7 || last === undefined) return ids
@@ -240,6 +246,51 @@ void test('pages of a dense minute go on without a gap', async (t) => {
   t.same(await walk('message'), wanted, 'of a word')
   const narrow = spansOfPages.filter((ms) => ms < 10_000)
   t.ok(narrow.length >= 3, 'pages of the dense seconds read ranges of seconds')
+})
+
+void test('a long page of long messages ends early, and the next goes on', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const now = Date.now()
+  const rows = Array.from({ length: 240 }, (_, i): LandingRow => {
+    // The newest are long; five times as much as a page may hold.
+    const message = `message ${i} ${'x'.repeat(i < 120 ? 700_000 : 10)}`
+    return {
+      id: i + 1,
+      isNew: true,
+      n: 1,
+      receivedMs: now,
+      tsMs: now - 60_000 - i * 40_000,
+      source: 'web',
+      severity: 'INFO',
+      priority: 'P3',
+      confidence: 1,
+      modelVersion: 'rules-1',
+      templateId: '00000000000000aa',
+      message,
+    }
+  })
+  await insertLanding(store, rows)
+  const events = createEvents(store)
+  for (const order of ['desc', 'asc'] as const)
+    for (const search of ['', 'message']) {
+      const ids: number[] = []
+      const sizes: number[] = []
+      const filter = filterOf({ search })
+      for (let after: EventQuery['after'] = null; ;) {
+        const query = { filter, fromMs: 0, toMs: null, after, order, limit: 200 }
+        const { events: page, isCut } = await events.page(query)
+        ids.push(...page.map(({ id }) => id))
+        sizes.push(page.reduce((sum, { message }) => sum + message.length, 0))
+        const last = page.at(-1)
+        if ((!isCut && page.length < 200) || last === undefined) break
+        after = { tsMs: last.timestampMs, id: last.id }
+      }
+      const wanted = rows.map(({ id }) => id)
+      t.same(ids, order === 'desc' ? wanted : wanted.toReversed(), `${order} ${search}`)
+      t.ok(sizes.length >= 5 && Math.max(...sizes) < 18_000_000, sizes.join())
+    }
 })
 
 void test('an event and its repeats are found by id, whatever the days of others let guess', async (t) => {

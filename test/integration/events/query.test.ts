@@ -70,7 +70,13 @@ void test('a query lists the events that a comparison of each event gives', asyn
     const filter = filterOf({ q }, names, NAMES.redirects)
     const ids: number[] = []
     for (let after: EventQuery['after'] = null; ;) {
-      const page = await events.page({ filter, fromMs: FROM_MS, toMs: END_MS, after, limit: 150 })
+      const { events: page } = await events.page({
+        filter,
+        fromMs: FROM_MS,
+        toMs: END_MS,
+        after,
+        limit: 150,
+      })
       ids.push(...page.map(({ id }) => id))
       const last = page.at(-1)
       if (page.length < 150 || last === undefined) return ids
@@ -130,7 +136,7 @@ void test('the largest queries that are let through are answered', async (t) => 
     `id:1${',1'.repeat(199)}`,
   ]) {
     const query = { filter: filterOf({ q }), fromMs: now - HOUR_MS, toMs: null, after: null }
-    const page = await events.page({ ...query, limit: 5 })
+    const { events: page } = await events.page({ ...query, limit: 5 })
     t.same(
       page.map(({ id }) => id),
       [1],

@@ -113,7 +113,13 @@ void test('a search finds the same messages whether they are stored in two colum
   let matches = 0
   const find = async (source: string, search: string): Promise<readonly number[]> => {
     const filter = filterOf({ source: [source], search })
-    const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit: 1000 })
+    const { events: page } = await events.page({
+      filter,
+      fromMs: 0,
+      toMs: null,
+      after: null,
+      limit: 1000,
+    })
     for (const { id, message } of page) {
       const wanted = stored[Math.floor((id - 1) / 2)]?.message
       if (message !== wanted) t.fail('another message', { id, message, wanted })
@@ -186,7 +192,7 @@ void test('words and prefixes are found in variables, constant texts, hosts and 
   for (const one of rows) await store.insertRows('landing', [one])
   const find = async (search: string): Promise<readonly number[]> => {
     const query = { filter: filterOf({ search }), fromMs: 0, toMs: null, after: null, limit: 9 }
-    return (await createEvents(store).page(query)).map(({ id }) => id)
+    return (await createEvents(store).page(query)).events.map(({ id }) => id)
   }
   const wanted: Readonly<Record<string, readonly number[]>> = {
     Alice: [1],
@@ -249,7 +255,7 @@ void test('a word of variables is searched in few events at once, one of constan
   const find = async (filter: Asked, limit = 50): Promise<number[]> => {
     pages = []
     const query = { filter: filterOf(filter), fromMs: 0, toMs: null, after: null, limit }
-    return (await events.page(query)).map(({ id }) => id)
+    return (await events.page(query)).events.map(({ id }) => id)
   }
   const every = (step: number): number[] =>
     rows
@@ -353,7 +359,7 @@ void test('a search that thousands of sources, or long texts beyond ASCII, can m
   const events = createEvents(store)
   const found = async (filter: Asked): Promise<readonly number[]> => {
     const query = { fromMs: now - DAY_MS, toMs: null, after: null, limit: 5 }
-    const page = await events.page({ ...query, filter: filterOf(filter) })
+    const { events: page } = await events.page({ ...query, filter: filterOf(filter) })
     return page.map(({ id }) => id)
   }
   t.same(await found({ search: 'order' }), [1, 2, 3, 4, 5])

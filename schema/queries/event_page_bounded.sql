@@ -1,0 +1,12 @@
+-- A page of events up to so many bytes of text: the first event, and each whose predecessors have fewer bytes together.
+-- params: most_bytes UInt64, and those of event_page
+-- rows:   one event as in event_page; bytes are those of its text and of the texts before it
+SELECT *
+FROM (
+    SELECT
+        *, length(constant_text) + length(variables) + length(tags) AS own_bytes,
+        sum(own_bytes) OVER (ORDER BY ts_ms /*order*/, id /*order*/ ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM (/*page*/)
+)
+WHERE bytes - own_bytes < {most_bytes:UInt64}
+ORDER BY ts_ms /*order*/, id /*order*/
