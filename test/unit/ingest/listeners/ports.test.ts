@@ -1,0 +1,128 @@
+import { spawnSync } from 'node:child_process'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { test, type Test } from 'tap'
+import { FramedSession } from '../../../../src/ingest/listeners/session.js'
+import { HeldBytes, openTcp } from '../../../../src/ingest/listeners/tcp.js'
+import { openUdp } from '../../../../src/ingest/listeners/udp.js'
+import { DelimitedFraming } from '../../../../src/ingest/protocols/delimited.js'
+import { SyslogFraming, takeDatagram } from '../../../../src/ingest/protocols/syslog/framing.js'
+import { type Framing, readBatch } from '../../../../src/ingest/record-batch.js'
+import { createLog } from '../../../../src/telemetry/log.js'
+import { freePort } from '../../../support/ports.js'
+
+const MAX_BYTES = 64 * 1024
+const FRAMINGS: Readonly<Record<string, () => Framing>> = {
+  syslog: () => new SyslogFraming(MAX_BYTES),
+  lines: () => new DelimitedFraming(10, MAX_BYTES),
+  gelf: () => new DelimitedFraming(0, MAX_BYTES),
+}
+
+async function listen(t: Test, framing: () => Framing, limitBytes: number) {
+  const held = new HeldBytes(limitBytes)
+  const found = { whole: 0, cut: 0 }
+  const submit = (bytes: Buffer): void => {
+    readBatch(bytes).each((_, isCut) => (found[isCut ? 'cut' : 'whole'] += 1))
+  }
+  const pools = [{ limit: 1000, open: 0 }]
+  const log = createLog('silent')
+  const host = { host: '127.0.0.1', log, isAllowed: () => true, pools, held }
+  const listener = await openTcp(host, {
+    setting: 'A_PORT',
+    port: 0,
+    openSession: ({ address }) => new FramedSession(framing(), address, submit),
+  })
+  t.teardown(async () => {
+    await listener.stop()
+    await listener.close()
+  })
+  const open = (): Socket => connect(listener.port, '127.0.0.1').on('error', () => undefined)
+  return { open, held, found, pools }
+}
+
+const until = async (isTrue: () => boolean): Promise<void> => {
+  for (let i = 0; i < 500 && !isTrue(); i++) await sleep(10)
+}
+
+for (const [name, framing] of Object.entries(FRAMINGS)) {
+  void test(`${name}: what never ends takes no memory`, async (t) => {
+    const { open, held, found } = await listen(t, framing, Infinity)
+    const sockets = Array.from({ length: 10 }, open)
+    let most = 0
+    for (let i = 0; i < 32; i++) {
+      for (const socket of sockets) socket.write(Buffer.alloc(MAX_BYTES / 2, 'x'))
+      await sleep(5)
+      most = Math.max(most, held.bytes)
+    }
+    await until(() => found.cut >= sockets.length)
+    t.equal(found.cut, sockets.length, 'of each the beginning is passed on, once')
+    t.ok(most < sockets.length * MAX_BYTES * 4, `${most} bytes were held`)
+    await until(() => held.bytes < MAX_BYTES)
+    t.ok(held.bytes < MAX_BYTES, 'and nothing is kept of the rest')
+    for (const socket of sockets) socket.destroy()
+  })
+
+  void test(`${name}: connections with half a record share a limit`, async (t) => {
+    const limit = 5 * MAX_BYTES
+    const { open, held, pools } = await listen(t, framing, limit)
+    let closed = 0
+    const half = name === 'syslog' ? '60000 <13>half' : 'half'
+    for (let i = 0; i < 20; i++)
+      open()
+        .once('close', () => (closed += 1))
+        .write(half.padEnd(MAX_BYTES / 2, 'x'))
+    await until(() => closed > 5)
+    await sleep(100)
+    t.ok(held.bytes <= limit, `${held.bytes} bytes are held`)
+    t.ok(closed > 5 && (pools[0]?.open ?? 0) === 20 - closed, 'the others were closed')
+  })
+
+  void test(`${name}: garbage is passed on, and the next client is served`, async (t) => {
+    const { open, held, found, pools } = await listen(t, framing, Infinity)
+    const garbage = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 7919) % 251))
+    for (let i = 0; i < 20; i++) open().end(garbage)
+    await until(() => found.whole > 0 && pools[0]?.open === 0)
+    const before = found.whole
+    open().end('<13>a message')
+    await until(() => found.whole > before)
+    t.equal(found.whole, before + 1)
+    await until(() => held.bytes === 0)
+    t.equal(held.bytes, 0)
+  })
+}
+
+void test('datagrams that are lost are counted, those of the kernel too', async (t) => {
+  const port = await freePort()
+  let received = 0
+  const udp = await openUdp({
+    setting: 'A_PORT',
+    host: '127.0.0.1',
+    port,
+    isAllowed: () => true,
+    read: (datagram, _, batch) => takeDatagram(datagram, batch),
+    submit: (bytes) => (received += readBatch(bytes).each(() => undefined)),
+  })
+  t.teardown(() => udp.close())
+  // While another process sends, this one is busy, and the kernel keeps as much as its buffer holds.
+  const send = (count: number): void => {
+    const program = `const socket = require('dgram').createSocket('udp4'); let left = ${count}
+      const next = () => left-- > 0 ? socket.send(Buffer.alloc(8000, 'x'), ${port}, '127.0.0.1', next) : socket.close()
+      next()`
+    const { status } = spawnSync(process.execPath, ['-e', program])
+    t.equal(status, 0)
+  }
+  send(2000)
+  await until(() => received + udp.lost() >= 2000)
+  t.equal(received + udp.lost(), 2000)
+  if (process.platform === 'linux') t.ok(udp.lost() > 0, `the kernel dropped ${udp.lost()}`)
+  const lost = udp.lost()
+  udp.pause(true)
+  send(10)
+  await until(() => udp.lost() >= lost + 10)
+  t.equal(udp.lost(), lost + 10, 'those that come while there is no room')
+  udp.pause(false)
+  const before = received
+  send(10)
+  await until(() => received >= before + 10)
+  t.equal(received, before + 10)
+})
