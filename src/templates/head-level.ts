@@ -44,6 +44,16 @@ const KLOG: Readonly<Record<string, Severity>> = {
   F: 'CRITICAL',
 }
 
+/** What the kernel says when it ends a process, in files that do not have its level. */
+const OUT_OF_MEMORY =
+  /^(?:\[ *\d{1,10}\.\d{6}\] )?(?:Out of memory|Memory cgroup out of memory): Kill(?:ed)? process /
+
+/** The first character decides for nearly all messages. */
+const mayBeOutOfMemory = (head: string): boolean => {
+  const first = head.charCodeAt(0)
+  return first === 0x4f || first === 0x4d || first === 0x5b
+}
+
 const TIME = /\d:\d\d|\d{4}[-/.]\d\d|\d\d[-/]\d\d|^\d{9,}/
 /** What may follow an `Error` without punctuation that begins a report: `Error while reading …`. */
 const OPENS_REPORT =
@@ -59,6 +69,7 @@ const LEVEL_FIELD = /(?:^|,)[{("]*(?:level|lvl|severity|loglevel|log_level)"?[=:
  */
 export function levelAtHead(message: string | Uint8Array): Severity | null {
   const head = typeof message === 'string' ? message.slice(0, HEAD_LENGTH) : decodeHead(message)
+  if (mayBeOutOfMemory(head) && OUT_OF_MEMORY.test(head)) return 'ERROR'
   if (beginsWithOtherWord(head)) return null
   const klog = /^([IWEF])\d{4} \d\d:\d\d:\d\d/.exec(head)
   if (klog !== null) return KLOG[klog[1] ?? ''] ?? null

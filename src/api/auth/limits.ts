@@ -85,13 +85,10 @@ export function createLimiter(
       })
       if (verdict.allowed) return
       const { retryAfterS } = verdict
-      throw new AppError('rate_limited', `more than ${count} requests in ${seconds} s`, {
-        details: {
-          limit: name === 'login_account_limit' ? 'login_limit' : name,
-          retry_after_s: retryAfterS,
-        },
-        retryAfterS,
-      })
+      const limit = name === 'login_account_limit' ? 'login_limit' : name
+      const message = `more than ${count} requests in ${seconds} s (${limit.toUpperCase()})`
+      const details = { limit, retry_after_s: retryAfterS }
+      throw new AppError('rate_limited', message, { details, retryAfterS })
     },
   }
 }

@@ -26,12 +26,16 @@ export function chooseColumns(rows: readonly Cells[], clock: Clock): Columns {
   const names = uniqueNames(first)
   if (names.some((name) => isNameOf(name, 'message'))) return { names, headerRows: 1 }
   const isData =
-    first.some((cell) => isTime(cell, clock)) || (rows.length === 1 && first.length > 0)
+    first.some((cell) => isTime(cell, clock)) || (rows.length === 1 && !isHeader(names))
   const sample = rows.slice(isData ? 0 : 1, SAMPLE_ROWS + 1)
   const guessed = guessNames(names, sample, clock)
   if (!isData) return { names: guessed.withHeader, headerRows: 1 }
   return { names: guessed.withoutHeader, headerRows: 0 }
 }
+
+/** Whether a row that stands alone names columns. */
+const isHeader = (names: readonly string[]): boolean =>
+  names.filter((name) => aliasesOf(comparedName(name)).length > 0).length >= 2
 
 /** @returns null for a row whose number of cells, without blank ones at its end, is not that of the columns */
 export function rowToRecord(row: Cells, names: readonly string[]): JsonRecord | null {

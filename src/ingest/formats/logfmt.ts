@@ -11,7 +11,8 @@ const PAIR = /([A-Za-z_@][\w.@/-]{0,127})=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))(?:\s
  */
 export function readLogfmt(line: string): JsonRecord | null {
   if (line.length > MAX_LINE_CHARS || !/^[A-Za-z_@][\w.@/-]{0,127}=/.test(line)) return null
-  if (!/(?:^|\s)(?:msg|message)=/.test(line)) return null
+  // The `msg` of auditd is no message.
+  if (!/(?:^|\s)(?:msg(?!=audit\()|message)=/.test(line)) return null
   const pair = new RegExp(PAIR)
   const record = Object.create(null) as JsonRecord
   while (pair.lastIndex < line.length) {

@@ -107,6 +107,13 @@ export const TEXT_FORMS: readonly TextForm[] = [
     String.raw`(?<ip>\S{1,64}):(?<port>\d{1,5}) \[(?<time>\d\d/${MONTH}/\d{4}:${CLOCK})\] (?<frontend>\S{1,128}) (?<backend>[^\s/]{1,128})/(?<server>\S{1,128}) [-+\d/]{3,64} (?:(?<status>\d{3}|-1) )?\+?(?<bytes>\d{1,15}) `,
     { refine: 'proxy', isWhole: true, isInner: true },
   ),
+  // node=web-1 type=SYSCALL msg=audit(1795253299.123:45): arch=c000003e … (auditd)
+  form(
+    String.raw`(?:node=(?<host>\S{1,255}) )?type=(?<audit_type>[\w[\]]{1,64}) msg=audit\((?<epoch>\d{9,10}\.\d{3}):(?<audit_id>\d{1,20})\): ?`,
+    { isWhole: true, isInner: true },
+  ),
+  // 2026-11-21T09:28:19.123456Z 0 [System] [MY-010116] [Server] message (MySQL)
+  form(String.raw`(?<time>${ISO}) {1,8}(?<pid>\d{1,10}) \[(?<mark>System)\] `),
   // CEF:0|vendor|product|version|id|name|severity|… and LEEF:1.0|…
   form(String.raw`(?=(?:CEF:\d|LEEF:\d\.\d)\|)`, {
     refine: 'security',
@@ -270,6 +277,8 @@ export const MARKS: Readonly<Partial<Record<string, string>>> = {
   '*': 'notice',
   '#': 'warning',
   'ERR!': 'error',
+  // MySQL starts, stops, or is ready.
+  System: 'info',
   verb: 'verbose',
   sill: 'silly',
   timing: 'info',

@@ -240,6 +240,27 @@ const FORMS: readonly (readonly [line: string, want: Want])[] = [
       tags: { thread: 'main', logger: 'org.apache.hadoop.MRAppMaster' },
     },
   ],
+  [
+    'type=SYSCALL msg=audit(1795253299.000:45): arch=c000003e syscall=59 success=yes',
+    {
+      message: 'type=SYSCALL msg=audit(1795253299.000:45): arch=c000003e syscall=59 success=yes',
+      tags: { audit_type: 'SYSCALL', audit_id: '45' },
+    },
+  ],
+  [
+    'node=web-1 type=USER_LOGIN msg=audit(1795253299.000:46): pid=1 res=failed',
+    {
+      message: 'node=web-1 type=USER_LOGIN msg=audit(1795253299.000:46): pid=1 res=failed',
+      host: 'web-1',
+    },
+  ],
+  [
+    '2026-11-21T09:28:19.000000Z 0 [System] [MY-010931] [Server] ready for connections',
+    {
+      message: '[MY-010931] [Server] ready for connections',
+      severity: 'INFO',
+    },
+  ],
 ]
 
 void test('each form of a line gives time, level, host and message', async (t) => {

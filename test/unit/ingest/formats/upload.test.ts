@@ -193,6 +193,7 @@ void test('a file without rows is empty, with any name', async (t) => {
     await isEmpty(type, Buffer.alloc(100), 'zeroes')
   }
   await isEmpty('csv', 'timestamp,message\n', 'only a header')
+  await isEmpty('csv', 'time,level,customer\n', 'only a header without a message')
   await isEmpty('csv', 'timestamp,message\n\n,\n', 'blank rows')
   await isEmpty('json', '[]', 'empty array')
   await isEmpty('json', '{"logs":[]}', 'empty array inside')
