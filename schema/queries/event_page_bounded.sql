@@ -1,5 +1,5 @@
 -- A page of events up to so many bytes of text: the first event, and each whose predecessors have fewer bytes together.
--- params: most_bytes UInt64, and those of event_page
+-- params: most_bytes UInt64
 -- rows:   one event as in event_page; bytes are those of its text and of the texts before it
 SELECT *
 FROM (

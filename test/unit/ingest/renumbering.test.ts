@@ -33,7 +33,8 @@ void test('renumbering under load loses no message, doubles none, and gives none
     templates.forget(({ no }) => no % 3 === round % 3)
     const before = templates.size
     await Promise.all([pipeline.renumberTemplates(), pipeline.renumberTemplates()])
-    dropped += before - templates.size
+    // Meanwhile new ones are found.
+    dropped += Math.max(0, before - templates.size)
   }
   stop.abort()
   await Promise.all(feeds)
