@@ -503,6 +503,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
             pending,
             appendCommand: (command) => pipeline.appendCommand(command),
             ...erasure,
+            forgetRepeats: () => sequencer.forgetAll(),
             correct: (event, priority) => sequencer.correct(event, PRIORITIES.indexOf(priority)),
           })
         : null
@@ -553,6 +554,9 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       state,
       erasure,
       pipeline,
+      events,
+      sequencer,
+      newToken: batches.newToken,
       shared,
       onDeleted: onChanged,
     })

@@ -5,7 +5,7 @@
 -- events, routine (those below P1), unsure (those of them whose confidence is under a half) and
 -- confidence_sum are of new events, the other counters of occurrences. They count events below P1 only,
 -- so that a flood of P1 changes none of the scores.
--- shard: view
+-- shard: cityHash64(source)
 CREATE TABLE IF NOT EXISTS template_stats
 (
     arrival Date CODEC(ZSTD(1)),

@@ -12,6 +12,7 @@ import { ingestKeyRoutes } from './routes/ingest-keys.js'
 import { kpiRoutes } from './routes/kpis.js'
 import { logContextRoutes } from './routes/log-context.js'
 import { logCountRoutes } from './routes/log-counts.js'
+import { logDeletionRoutes } from './routes/log-deletion.js'
 import { logExportRoutes } from './routes/log-export.js'
 import { logFieldRoutes } from './routes/log-fields.js'
 import { logMetaRoutes } from './routes/log-meta.js'
@@ -37,6 +38,7 @@ export const allRoutes = [
   ...logRoutes,
   ...logCountRoutes,
   ...logContextRoutes,
+  ...logDeletionRoutes,
   ...logExportRoutes,
   ...logFieldRoutes,
   ...logMetaRoutes,

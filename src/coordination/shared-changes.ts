@@ -30,6 +30,7 @@ const SharedChangeDoc = Type.Object({
   change: Type.Union([
     Type.Object({ kind: Type.Literal('delete-sources'), sources: ReadonlyTexts }),
     Type.Object({ kind: Type.Literal('clear-all') }),
+    Type.Object({ kind: Type.Literal('forget-repeats') }),
     Type.Object({
       kind: Type.Literal('correct-event'),
       event: Type.Number(),
@@ -79,13 +80,19 @@ interface SharedChangesDeps {
   readonly forget: (sources: readonly string[] | null) => void
   /** Ends the deletion of these sources. */
   readonly release: (sources: readonly string[] | null) => void
+  /** Has later messages repeat no earlier event. */
+  readonly forgetRepeats: () => void
   /** Has the next repeats of an event count under this priority. */
   readonly correct: (event: number, priority: Priority) => void
   /** Deletes the rows in ClickHouse, and what belongs to them. @returns the result for the caller */
   readonly execute: (deletion: Deletion) => Promise<unknown>
 }
 
-type Deletion = Exclude<SharedChange, { readonly kind: 'correct-event' }>
+type Deletion = Exclude<SharedChange, { readonly kind: 'correct-event' | 'forget-repeats' }>
+
+/** The other changes hold as soon as all instances know of them. */
+const isDeletion = (change: SharedChange): change is Deletion =>
+  change.kind === 'delete-sources' || change.kind === 'clear-all'
 
 /**
  * The change log: deletions and corrections that all instances on one database make together.
@@ -205,7 +212,7 @@ export class SharedChanges implements SharedWork {
       return
     }
     forgetChanged(change, this.#deps)
-    const wasMissed = overMs !== null && change.kind !== 'correct-event'
+    const wasMissed = overMs !== null && isDeletion(change)
     const open = this.#deps.wal.openBatch
     const command = {
       kind: 'shared',
@@ -306,7 +313,7 @@ export class SharedChanges implements SharedWork {
       // An instance that was away may have come back.
       await this.#deps.replica.catchUp()
       if (this.#missing(id).length > 0) return
-      if (record.change.kind === 'correct-event') await this.#confirm(id, record)
+      if (!isDeletion(record.change)) await this.#confirm(id, record)
       else await this.#effect(id)
       return
     }
@@ -314,7 +321,7 @@ export class SharedChanges implements SharedWork {
     for (const instance of this.#missing(id)) await this.#noteAway(instance, id)
   }
 
-  /** A correction holds when all instances know of it; the instance that was asked moves the counts. */
+  /** A correction holds when all instances know of it, and so does `forget-repeats`: the instance that was asked goes on. */
   async #confirm(id: string, record: SharedChangeRecord): Promise<void> {
     this.#waiting.get(id)?.(record)
     if (await this.#prune(id)) return
@@ -329,7 +336,7 @@ export class SharedChanges implements SharedWork {
       if (record === null || record.overMs !== null) return
       // An instance that went away may have begun to send rows.
       if (await this.#areInsertsRunning()) return
-      if (record.change.kind === 'correct-event') return
+      if (!isDeletion(record.change)) return
       const result = (await this.#deps.execute(record.change)) ?? null
       await this.#changes.update(id, (now) =>
         now === null ? null : { ...now, overMs: Date.now(), result },
@@ -380,6 +387,8 @@ function forgetChanged(change: SharedChange, deps: SharedChangesDeps): void {
       return deps.forget(change.sources)
     case 'clear-all':
       return deps.forget(null)
+    case 'forget-repeats':
+      return deps.forgetRepeats()
     case 'correct-event':
       return deps.correct(change.event, change.priority)
   }

@@ -11,9 +11,10 @@ import { createFacets } from './facets.js'
 import { exportEvents, type ExportDeps, type ExportQuery } from './export.js'
 import { createFields } from './fields.js'
 import { createHistogram } from './histogram.js'
-import type { EventQuestion } from './occurrences.js'
+import type { EventQuestion, RangeQuestion } from './occurrences.js'
 import { readPage, type EventPage, type EventQuery } from './page.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
+import { createRemoval } from './removal.js'
 import { createStats } from './stats.js'
 import { createTraceReader } from './trace.js'
 
@@ -84,6 +85,15 @@ export function createEvents(
     page,
     context: createContext(page),
     trace: createTraceReader(page),
+    removal: createRemoval(store),
+    /** The same time range with two ends. */
+    rangeOf: ({ filter, fromMs, toMs }: EventQuestion, nowMs: number): RangeQuestion => ({
+      filter,
+      fromMs,
+      toMs: toMs ?? nowMs,
+      endMs: Math.min(toMs ?? nowMs, nowMs),
+      windowMs,
+    }),
     histogram: createHistogram({ store, counter, bounded }),
     facets: createFacets({ counter, bounded }),
     stats: createStats({ store, counter, bounded }),

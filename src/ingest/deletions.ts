@@ -1,8 +1,11 @@
 import type { WithLock } from '../coordination/lock.js'
 import type { SharedChanges } from '../coordination/shared-changes.js'
 import type { State } from '../coordination/state.js'
+import type { Events } from '../events/events.js'
+import type { EventQuestion } from '../events/occurrences.js'
 import type { TemplateStats } from '../events/template-stats.js'
 import type { Insights } from '../insights/insights.js'
+import { AppError } from '../model/errors.js'
 import type { PriorityStore } from '../priority/store.js'
 import type { Applications } from '../records/applications.js'
 import { clearRecords, type WorkRecords } from '../records/records.js'
@@ -56,6 +59,13 @@ export interface ClearedAll {
   readonly sources: number
   readonly applications: number
   readonly dead_letters: number
+}
+
+/** The answer to a deletion by query. */
+export interface DeletedEvents {
+  readonly deleted: number
+  /** What matches still, because the time of one request was over. */
+  readonly remaining: number
 }
 
 export type Erasure = ReturnType<typeof createErasure>
@@ -115,6 +125,9 @@ interface DeletionDeps {
   readonly state: State
   readonly erasure: Erasure
   readonly pipeline: Pipeline
+  readonly events: Pick<Events, 'removal' | 'rangeOf'>
+  readonly sequencer: Pick<Sequencer, 'forgetAll'>
+  readonly newToken: () => string
   /** Null for the only instance on its database. */
   readonly shared: SharedChanges | null
   /** Resolves when no client can read the deleted data. */
@@ -123,11 +136,26 @@ interface DeletionDeps {
 
 export type Deletions = ReturnType<typeof createDeletions>
 
+/** Events that one command deletes: their ids and rows are in one record of the WAL. */
+const EVENTS_AT_ONCE = 10_000
+/** Of one deletion. */
+const MOST_EVENTS = 1_000_000
+/** A request has 30 s. */
+const DELETE_MS = 18_000
+
 /** Lease of the lock, which is renewed. An instance that dies blocks the deletions of the others for this long. */
 const LOCK_MS = 15_000
 
 export function createDeletions(deps: DeletionDeps) {
-  const { withLock, state, erasure, pipeline, shared, onDeleted } = deps
+  const { withLock, state, erasure, pipeline, events, shared, onDeleted } = deps
+  const deleteSome = async (ids: readonly number[]): Promise<void> => {
+    for (const rows of await events.removal.rows(ids)) {
+      const stats = Buffer.from(rows.stats).toString('base64')
+      const token = deps.newToken()
+      const command = { kind: 'delete-events', ids: rows.ids, stats, token } as const
+      await pipeline.execute(command, { bytes: rows.landing, rows: rows.landingRows })
+    }
+  }
   const carryOut = async (
     names: readonly string[] | null,
     command: DeletionCommand,
@@ -147,6 +175,34 @@ export function createDeletions(deps: DeletionDeps) {
         await onDeleted()
         return result as DeletedSources // the result of `execute` for this kind
       }),
+    /**
+     * Deletes the events of a question, if they are as many as expected.
+     *
+     * 1. No later message repeats an earlier event, on all instances, and what repeats one already is stored.
+     * 2. The events are counted.
+     * 3. Some at a time: their ids and the rows that take them out of the rollups are read, and put into the write-ahead log
+     *    with the command that deletes them. So each of them is counted and stored, or neither, whatever dies.
+     *
+     * @throws AppError count_mismatch, dependency_unavailable
+     */
+    deleteEvents: (question: EventQuestion, expected: number): Promise<DeletedEvents> =>
+      withLock('delete', LOCK_MS, async () => {
+        const startedMs = performance.now()
+        if (shared === null) deps.sequencer.forgetAll()
+        else await shared.carryOut({ kind: 'forget-repeats' })
+        await pipeline.settle()
+        const range = events.rangeOf(question, Date.now())
+        const all = await events.removal.ids(range, MOST_EVENTS + 1)
+        if (all.length !== expected) throw mismatch(expected, all.length)
+        let deleted = 0
+        while (deleted < all.length && performance.now() - startedMs < DELETE_MS) {
+          const ids = all.slice(deleted, deleted + EVENTS_AT_ONCE)
+          await deleteSome(ids)
+          deleted += ids.length
+        }
+        await onDeleted()
+        return { deleted, remaining: all.length - deleted }
+      }),
     /** @throws AppError dependency_unavailable: the deletion is recorded and takes effect later */
     clearAll: (): Promise<ClearedAll> =>
       withLock('delete', LOCK_MS, async () => {
@@ -156,3 +212,12 @@ export function createDeletions(deps: DeletionDeps) {
       }),
   }
 }
+
+const mismatch = (expected: number, events: number): AppError =>
+  new AppError(
+    'count_mismatch',
+    events > MOST_EVENTS
+      ? `the query matches more than ${MOST_EVENTS} events: delete a shorter time span`
+      : `the query matches ${events} events, not ${expected}`,
+    { details: { events, expected } },
+  )

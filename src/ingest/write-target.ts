@@ -56,6 +56,9 @@ export function createWriteTarget(deps: WriteTargetDeps): BatchTarget {
         case 'delete-dead-letters':
           await batches.deleteDeadLetters(command.ids)
           return null
+        case 'delete-events':
+          await batches.deleteEvents(command)
+          return null
         case 'delete-sources':
         case 'clear-all':
           return await erasure.execute(command)

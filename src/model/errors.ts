@@ -26,6 +26,7 @@ export const ERRORS = {
   request_timeout: { status: 408, retry: true },
   source_already_exists: { status: 409, retry: false },
   application_name_conflict: { status: 409, retry: false },
+  count_mismatch: { status: 409, retry: false },
   source_disabled: { status: 409, retry: false },
   invalid_transition: { status: 409, retry: false },
   email_conflict: { status: 409, retry: false },

@@ -5,6 +5,7 @@ export type Command =
   | { readonly kind: 'delete-sources'; readonly sources: readonly string[] }
   | { readonly kind: 'clear-all' }
   | { readonly kind: 'correct-event'; readonly correction: EventCorrection }
+  | EventDeletion
   | { readonly kind: 'delete-dead-letters'; readonly ids: readonly number[] }
   | SharedCommand
 
@@ -13,6 +14,8 @@ export type SharedChange =
   | { readonly kind: 'delete-sources'; readonly sources: readonly string[] }
   | { readonly kind: 'clear-all' }
   | { readonly kind: 'correct-event'; readonly event: number; readonly priority: Priority }
+  /** No later message repeats an earlier event. */
+  | { readonly kind: 'forget-repeats' }
 
 /** The position of a shared change in this instance's log: it applies to the rows before it. */
 export interface SharedCommand {
@@ -24,6 +27,15 @@ export interface SharedCommand {
   readonly beforeMs: number | null
   /** Records before this one were being sent already, and stay unchanged. */
   readonly fromSeq: number
+}
+
+/** Deletes events; its record has the landing rows that take their occurrences out of the rollups. */
+export interface EventDeletion {
+  readonly kind: 'delete-events'
+  readonly ids: readonly number[]
+  /** Takes the events out of `template_stats`: a Native block in Base64, and the token of its insert. */
+  readonly stats: string
+  readonly token: string
 }
 
 export interface EventCorrection {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { clearTable } from '../clickhouse/clear-table.js'
 import type { Store } from '../clickhouse/client.js'
+import type { EventDeletion } from '../wal/record.js'
 import { isDataError } from '../clickhouse/failure.js'
 import { statement, type Statement } from '../clickhouse/statement.js'
 import type { TakenBatches } from './taken.js'
@@ -56,6 +57,8 @@ export interface BatchStore {
     readonly events: number
     readonly deadLetters: number
   }>
+  /** Deletes events with what belongs to them, once their occurrences are taken out of the rollups. */
+  deleteEvents(deletion: EventDeletion): Promise<void>
   deleteDeadLetters(ids: readonly number[]): Promise<void>
 }
 
@@ -122,6 +125,11 @@ export function createBatchStore(store: Store): BatchStore {
       const [dead] = await store.query(deadSql, { since_ms: 0 })
       await Promise.all(ALL_TABLES.map((table) => clearTable(store, table)))
       return { events, deadLetters: dead?.n ?? 0 }
+    },
+    deleteEvents: async ({ ids, stats, token }) => {
+      await store.insertNative('template_stats', Buffer.from(stats, 'base64'), token)
+      for (const table of ['event_occurrences', 'repeat_arrivals', 'events'])
+        await store.change(`DELETE FROM ${table} WHERE id IN {ids:Array(UInt64)}`, { ids })
     },
     deleteDeadLetters: async (ids) => {
       await store.change('DELETE FROM dead_letters WHERE id IN {ids:Array(UInt64)}', { ids })

@@ -7,6 +7,8 @@ import type { Registration, SharedCommand, Command, TemplateRow } from '../wal/r
 interface PendingChange extends SharedCommand {
   fromSeq: number
   readonly toSeq: number
+  /** The records before it are stored. */
+  isReached: boolean
 }
 
 /** The part of some records that is to be stored. */
@@ -39,7 +41,7 @@ export class PendingChanges {
 
   /** @param toSeq the record that holds the change, which applies to the records before it */
   add(toSeq: number, command: SharedCommand): void {
-    this.#changes.push({ ...command, toSeq })
+    this.#changes.push({ ...command, toSeq, isReached: false })
   }
 
   has(id: string): boolean {
@@ -51,9 +53,15 @@ export class PendingChanges {
     for (const each of this.#changes) if (each.id === id) each.fromSeq = 0
   }
 
+  /** Notes that the records before the change are stored. */
+  reach(id: string): void {
+    for (const each of this.#changes) if (each.id === id) each.isReached = true
+  }
+
   /** Whether the change applies to everything that is sent from here on, the open batch included. */
   covers(id: string, openBatch: { readonly from: number } | null): boolean {
     const found = this.#changes.find((each) => each.id === id)
+    if (found?.change.kind === 'forget-repeats') return found.isReached
     return found === undefined || openBatch === null || openBatch.from >= found.fromSeq
   }
 
@@ -112,7 +120,7 @@ export class PendingChanges {
   /** Includes the record of the change, which may hold templates and registrations from before it. */
   #deletions(seq: number): readonly PendingChange[] {
     return this.#changes.filter(
-      (each) => each.fromSeq <= seq && seq <= each.toSeq && each.change.kind !== 'correct-event',
+      (each) => each.fromSeq <= seq && seq <= each.toSeq && isDeletion(each),
     )
   }
 
@@ -145,6 +153,9 @@ export class PendingChanges {
     }
   }
 }
+
+const isDeletion = ({ change }: SharedCommand): boolean =>
+  change.kind === 'delete-sources' || change.kind === 'clear-all'
 
 const concerns = ({ change }: SharedCommand, source: string): boolean =>
   change.kind === 'clear-all' ||

@@ -406,6 +406,7 @@ export class Writer {
   }
 
   async #untilOver(id: string, shared: SharedWork): Promise<void> {
+    this.#pending.reach(id)
     while (!shared.isOver(id)) {
       if (this.#stopping) throw new Stopped()
       await this.#rest(OVER_PAUSE_MS)

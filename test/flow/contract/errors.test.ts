@@ -142,6 +142,10 @@ const PRODUCERS: Readonly<
   },
   source_already_exists: () => twice('POST /api/sources', { name: 'twin' }),
   application_name_conflict: () => twice('POST /api/applications', { name: 'twin' }),
+  count_mismatch: () => {
+    const span = 'start_time=now-1h&end_time=now-1m'
+    return call(`DELETE /api/logs?q=host:nowhere&${span}&expected=7`)
+  },
   source_disabled: async () => {
     await call('POST /api/sources', { json: { name: 'asleep' } })
     await call('POST /api/sources/asleep/toggle?enabled=false')
@@ -280,7 +284,7 @@ t.test(
     t.match(gone, { status: 200, body: { name: 'ephemeral' } })
     t.equal(code(await call('DELETE /api/sources/ephemeral')), 'not_found')
     const get = await call('GET /api/sources/ephemeral')
-    t.equal(get.headers.get('allow'), 'POST, DELETE, OPTIONS')
+    t.equal(get.headers.get('allow'), 'POST, PATCH, DELETE, OPTIONS')
   },
 )
 

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { deleteByQuery } from '../../support/deletion.js'
 import { compare, messagesOf, openRig, STEPS } from '../../support/ingestion.js'
 import { bodyOf, SUBMISSION } from '../../support/pipeline.js'
 
@@ -67,6 +68,10 @@ void test('what is deleted is gone, and what comes later is whole', async (t) =>
       t.equal((await rig.storedSource('a'))?.['connector'], 'again')
       await rig.services.deletions.clearAll()
     }
+  })
+
+  await t.test('what a query deletes is gone from every table', async (t) => {
+    await deleteByQuery(t, await openRig(t, null), seed + 9)
   })
 
   await t.test('clearing leaves nothing, and what comes later counts from zero', async (t) => {

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { encodeCorrection } from '../../../src/priority/correction-rows.js'
 import { startTestServer } from '../../support/clickhouse.js'
+import { deleteByQuery } from '../../support/deletion.js'
 import { compare, messagesOf, openRig } from '../../support/ingestion.js'
 
 void test('what goes in comes out of every table', async (t) => {
@@ -43,6 +44,10 @@ void test('what goes in comes out of every table', async (t) => {
     await busy
     sent.push(...Array.from({ length: 30 }, () => repeat))
     return await compare(t, rig, sent)
+  })
+
+  await t.test('what a query deletes on all instances', async (t) => {
+    await deleteByQuery(t, await openRig(t, server), seed + 5)
   })
 
   await t.test('a batch whose answer was lost counts once', async (t) => {
