@@ -33,6 +33,9 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   // a line that the target of the query language reads, and names that routes.test.ts tries
   readTailLine: 'query',
   readShown: 'routes',
+  readSources: 'routes',
+  // a signed token, or one that is looked up by its hash
+  verifySocket: 'credentials',
   // our own bytes, behind the checksum of a frame
   decodeAmendment: 'wal-format',
   decodeBatch: 'wal-format',

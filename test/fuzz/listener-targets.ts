@@ -10,6 +10,7 @@ import { MessageFraming } from '../../src/ingest/protocols/forward/framing.js'
 import { createHandshake } from '../../src/ingest/protocols/forward/handshake.js'
 import { GelfChunks } from '../../src/ingest/protocols/gelf/chunks.js'
 import { decodeGelfBatch } from '../../src/ingest/protocols/gelf/batch.js'
+import { JournalEntries } from '../../src/ingest/protocols/journal/entries.js'
 import { decodeLines } from '../../src/ingest/protocols/lines.js'
 import { readGrpcMessage, writeGrpcMessage } from '../../src/ingest/protocols/otlp/grpc.js'
 import { AppError } from '../../src/model/errors.js'
@@ -22,6 +23,22 @@ const FRAME_BYTES = 5000
 const CONTEXT: DecodeContext = { ...ingestContext, maxMessageBytes: MESSAGE_BYTES }
 
 type Check = (got: Collected, received: number, maxMessageBytes: number) => void
+
+/** The entries of a stream that comes in chunks, or that it is none. */
+function splitJournal(stream: Buffer, chunkBytes: number): string {
+  const split = new JournalEntries()
+  const parts: Buffer[] = []
+  try {
+    for (let at = 0; at < stream.length; at += chunkBytes) {
+      split.push(stream.subarray(at, at + chunkBytes))
+      parts.push(split.take())
+    }
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'bad_request') return 'refused'
+    throw error
+  }
+  return Buffer.concat([...parts, split.end()]).toString('latin1')
+}
 
 interface FramedTarget {
   readonly name: string
@@ -99,6 +116,17 @@ export const listenerTargets = (check: Check): readonly Target[] => [
       check,
       (got, records) => got <= records,
     ),
+  },
+  {
+    name: 'journal-entries',
+    part: /\/build\/src\/ingest\/protocols\/journal/,
+    runs: 1500,
+    seeds: ['__CURSOR=1\nMESSAGE=a\n\nMESSAGE\n\u0002\0\0\0\0\0\0\0a\n\nPRIORITY=3\n\n'],
+    tokens: ['\n\n', '=', '\0\0\0\0\0\0\0', '\n\u00ff\u00ff\u00ff\u00ff\u00ff\u00ff\u00ff\u00ff'],
+    check: (input) => {
+      if (splitJournal(input, 7) !== splitJournal(input, input.length || 1))
+        throw new Error('broken: entries depend on how they come')
+    },
   },
   {
     name: 'gelf',

@@ -1,5 +1,5 @@
 import type { Reply } from '../../http/reply.js'
-import type { RequestHead } from '../../http/request.js'
+import type { HttpRequest, RequestHead } from '../../http/request.js'
 import { httpRoute, type HttpRoute } from '../../http/routes.js'
 import { ERRORS, type AppError } from '../../model/errors.js'
 import type { DecodeContext, EventSink } from '../../model/event.js'
@@ -78,6 +78,7 @@ const say = (status: number, code: number, text: string, more: object = {}): Rep
 })
 
 const NO_DATA = say(400, 5, 'No data')
+const NO_CHANNEL = say(400, 10, 'Data channel is missing')
 
 /** Clients know what happened by the code, some by it alone. */
 function toErrorReply(error: AppError, head: RequestHead): Reply {
@@ -110,8 +111,9 @@ function createReplies() {
       const isAsked = channelOf(head) !== ''
       return say(200, 0, 'Success', isAsked ? { ackId: ackId++ } : {})
     },
-    acks: (body: Uint8Array): Reply => {
-      const ids = idsIn(body)
+    acks: (request: HttpRequest): Reply => {
+      if (channelOf(request) === '') return NO_CHANNEL
+      const ids = idsIn(request.body)
       if (ids === null) return say(400, 6, 'Invalid data format')
       return { status: 200, json: { acks: Object.fromEntries(ids.map((id) => [id, id < ackId])) } }
     },
@@ -173,7 +175,7 @@ function routes(services: IngestServices): HttpRoute[] {
   const simple = (
     method: 'GET' | 'POST' | 'OPTIONS',
     path: string,
-    handle: (body: Uint8Array) => Reply,
+    handle: (request: HttpRequest) => Reply,
   ): HttpRoute =>
     httpRoute({
       id: 'splunk_probe',
@@ -181,7 +183,7 @@ function routes(services: IngestServices): HttpRoute[] {
       path,
       bodyBytes: method === 'POST' ? ACK_BYTES : 0,
       toErrorReply,
-      handle: ({ body }) => handle(body),
+      handle,
     })
   const health = (): Reply =>
     services.isReady()

@@ -84,7 +84,7 @@ export class JournalEntries implements BodySplitter {
     const room = Math.max(FIELD_BYTES - (this.#size - this.#fieldAt), 0)
     this.#append(bytes, from, Math.min(to, from + room))
     const line = this.#bytes.subarray(this.#fieldAt, this.#size)
-    const isText = line.includes(EQUALS)
+    const isText = line.subarray(0, NAME_BYTES).includes(EQUALS)
     if (!isText && line.length > NAME_BYTES)
       throw new AppError('bad_request', "the body does not have the journal's export format")
     if (found === -1) return to
