@@ -7,7 +7,7 @@ import {
   requestPasswordReset,
   requestSecondFactorReset,
 } from './backup/control.js'
-import { openDatabase } from './clickhouse/database.js'
+import { checkConfiguredCluster, openDatabase } from './clickhouse/database.js'
 import type { Config } from './config.js'
 import { createExclusive, inTurn } from './coordination/lock.js'
 import { openState } from './coordination/open-state.js'
@@ -17,6 +17,7 @@ export type CommandName =
   | 'backup'
   | 'restore'
   | 'verify-audit'
+  | 'check-cluster'
   | 'reset-password'
   | 'reset-second-factor'
 
@@ -42,6 +43,9 @@ export async function runCommand(command: CommandName, options: CommandOptions):
       return await (await import('./backup/restore.js')).restore(folder)
     case 'verify-audit':
       return await verifyAudit(config, print)
+    case 'check-cluster':
+      if (!(await checkConfiguredCluster(config, log, print))) process.exitCode = 1
+      return
     case 'reset-password': {
       const { email, password, isActive } = await onAccounts(
         options,

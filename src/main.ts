@@ -91,6 +91,10 @@ const checkPort = (host: string, port: number, setting: string): Promise<void> =
 const COMMANDS = {
   backup: { argument: 'DIR', doc: 'a backup of the running service into an empty directory' },
   restore: { argument: 'DIR', doc: 'an empty DATA_DIR from such a backup' },
+  'check-cluster': {
+    argument: '',
+    doc: 'tries the cluster of CLICKHOUSE_… in databases of its own, which it drops',
+  },
   'verify-audit': { argument: '', doc: 'whether the audit trail of the running service is whole' },
   'reset-password': { argument: 'E-MAIL', doc: 'a new password for a user, running or stopped' },
   'reset-second-factor': { argument: 'E-MAIL', doc: 'a user logs in with the password alone' },

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config.js'
 import type { Log } from '../telemetry/log.js'
 import { createStore, type Store } from './client.js'
+import { checkCluster } from './cluster/check.js'
 import { createClusterStore } from './cluster/cluster.js'
 import { startEmbedded, type Embedded } from './embedded/embedded.js'
 import { migrate, type SchemaNumbers } from './migrate.js'
@@ -60,13 +61,7 @@ export async function openDatabase(
     return { store, prepare: () => migrate(store, migration) }
   }
   const cluster = (): Pick<Database, 'store' | 'prepare'> => {
-    const store = createClusterStore({
-      ...options,
-      cluster: config.clickhouseCluster,
-      nodes: config.clickhouseNodes,
-      replication: config.clickhouseReplication,
-      insertQuorum: config.clickhouseInsertQuorum,
-    })
+    const store = createClusterStore({ ...options, ...clusterOf(config) })
     return { store, prepare: () => store.prepare(migration) }
   }
   const { store, prepare } = config.clickhouseCluster === '' ? single() : cluster()
@@ -89,6 +84,27 @@ export async function openDatabase(
     },
   }
 }
+
+/** Tries the cluster of the settings in databases of its own. @returns whether every step went well */
+export async function checkConfiguredCluster(
+  config: Config,
+  log: Log,
+  print: (text: string) => void,
+): Promise<boolean> {
+  if (config.clickhouseUrl === null || config.clickhouseCluster === '')
+    throw new Error(
+      'check-cluster needs CLICKHOUSE_URL and CLICKHOUSE_CLUSTER, as the service will have them',
+    )
+  const cluster = { ...connectionOf(config, null), ...clusterOf(config) }
+  return await checkCluster({ cluster, numbers: numbersOf(config), log, print })
+}
+
+const clusterOf = (config: Config) => ({
+  cluster: config.clickhouseCluster,
+  nodes: config.clickhouseNodes,
+  replication: config.clickhouseReplication,
+  insertQuorum: config.clickhouseInsertQuorum,
+})
 
 function connectionOf(
   config: Config,

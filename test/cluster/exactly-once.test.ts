@@ -1,4 +1,5 @@
 import t from 'tap'
+import { checkCluster } from '../../src/clickhouse/cluster/check.js'
 import { createClusterStore, type ClusterStore } from '../../src/clickhouse/cluster/cluster.js'
 import { answerPartly } from '../../src/clickhouse/cluster/partial.js'
 import type { Store } from '../../src/clickhouse/client.js'
@@ -142,6 +143,29 @@ t.test('while a shard is away nothing is half there, and a change waits for it',
     `SELECT countIf(source = 'source-1') AS n FROM events`,
   )
   t.equal(left?.n, 0, 'it is deleted on every shard')
+})
+
+t.test('a check of a cluster tells each step, and leaves nothing', async (t) => {
+  const { database: _, ...options } = clusterOptions(cluster, '')
+  const check = async (nodes = options.nodes) => {
+    const lines: string[] = []
+    const isWell = await checkCluster({
+      cluster: { ...options, nodes },
+      numbers: { rollup_days: 61 },
+      log: quietLog,
+      print: (line) => void lines.push(line),
+    })
+    return { isWell, steps: lines.map((line) => line.replace(/:.*/, '')) }
+  }
+  const steps = ['tables', 'insert', 'the same insert again', 'replicas', 'deletion', 'drop']
+  t.same(await check(), { isWell: true, steps: steps.map((name) => `ok      ${name}`) })
+  const failed = await check(options.nodes.slice(0, 1))
+  t.same(failed, { isWell: false, steps: ['FAILED  tables', 'ok      drop'] })
+  const local = cluster.shards[0]?.connect('default')
+  if (local === undefined) throw new Error('bug: no shard')
+  const left = "SELECT name FROM system.databases WHERE name LIKE 'log_check%'"
+  t.same(await ask(local, left), [])
+  await local.close()
 })
 
 t.test(

@@ -174,7 +174,9 @@ export function tablesOf(engine: Pick<Embedded, 'url' | 'username' | 'password'>
   readonly close: () => Promise<void>
 } {
   const { url, username, password } = engine
-  const store = createStore({ url, username, password, database: 'logs' })
+  // Subqueries of a comparison read whole tables, also those of a cluster.
+  const settings = { distributed_product_mode: 'global' } as const
+  const store = createStore({ url, username, password, database: 'logs', settings })
   return {
     query: (sql) => store.query({ name: 'count', sql }, {}),
     command: (sql) => store.command(sql),

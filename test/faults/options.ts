@@ -20,6 +20,8 @@ export interface Options {
   readonly isShort: boolean
   /** No fault begins after this many seconds. */
   readonly budgetS: number
+  /** Faults on two instances, two shards and Redis, instead of those on a single service. */
+  readonly isCluster: boolean
   /** The file in which outcomes of several runs are added up; null for none. */
   readonly results: string | null
 }
@@ -38,6 +40,7 @@ export function readOptions(argv: readonly string[]): Options | null {
       sabotage: { type: 'boolean', default: false },
       short: { type: 'boolean', default: false },
       budget: { type: 'string', default: 'Infinity' },
+      cluster: { type: 'boolean', default: false },
       results: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -53,6 +56,7 @@ export function readOptions(argv: readonly string[]): Options | null {
     sabotageOnly: values.sabotage,
     isShort: values.short,
     budgetS: Number(values.budget),
+    isCluster: values.cluster,
     results: values.results ?? null,
   }
 }
@@ -76,6 +80,7 @@ export const usage = (faults: readonly Fault[]): string =>
     '  --sabotage     only what is broken on purpose',
     '  --short        only the few faults that every change has to survive, once each',
     '  --budget S     begins nothing after so many seconds',
+    '  --cluster      faults on two instances, two shards and Redis, for an hour or the seconds of --budget',
     '  --results F    adds the outcomes to those that earlier runs have kept in this file',
     '  --docs         writes the tables into src/docs/reliability.md, of the results file where there is one',
     '',

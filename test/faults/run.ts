@@ -12,6 +12,7 @@ import {
   type Results,
 } from './results.js'
 import { SABOTAGES, sabotagedMain, type Sabotage } from './sabotage.js'
+import { tryCluster } from './cluster.js'
 import { Promptness } from './promptness.js'
 import { renderTables, intoGuide, type Caught } from './table.js'
 import { tryFault, type Fault, type Result } from './trial.js'
@@ -147,12 +148,32 @@ function toTap(
   return ['TAP version 14', ...lines, `1..${lines.length}`, ''].join('\n')
 }
 
+const CLUSTER_BUDGET_S = 3_600
+
+/** Two instances, two shards and Redis; a seed gives the order of the faults. */
+async function mainOfCluster({ seed, budgetS }: Options, promptness: Promptness): Promise<void> {
+  say(`seed ${seed}: a cluster`)
+  const { rounds, acknowledged, lost, doubled, problems } = await tryCluster({
+    seed,
+    budgetS: Number.isFinite(budgetS) ? budgetS : CLUSTER_BUDGET_S,
+    promptness,
+    note: (text) => say(`  ${text}`),
+  })
+  for (const problem of problems) say(`    ${problem}`)
+  const counted = `${acknowledged} messages acknowledged, ${lost} lost, ${doubled} doubled`
+  const isWell = rounds > 0 && lost === 0 && doubled === 0 && problems.length === 0
+  process.stdout.write(
+    `TAP version 14\n${isWell ? 'ok' : 'not ok'} - ${rounds} faults on a cluster, seed ${seed}: ${counted}\n1..1\n`,
+  )
+  process.exitCode = isWell ? 0 : 1
+}
+
 const options = readOptions(process.argv.slice(2))
 if (options === null) process.stdout.write(usage(CATALOGUE))
 else {
   const promptness = await Promptness.start()
   try {
-    await main(options, promptness)
+    await (options.isCluster ? mainOfCluster : main)(options, promptness)
   } finally {
     await promptness.stop()
   }

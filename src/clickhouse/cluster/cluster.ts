@@ -35,6 +35,10 @@ export interface ClusterStore extends Store {
    * @throws Error that says what is wrong with the cluster or with the settings
    */
   prepare(options: MigrateOptions): Promise<void>
+  /** Whether the tables that hold the rows are replicated. */
+  isReplicated(): Promise<boolean>
+  /** Drops both databases on every server; only for those that a check has made. */
+  dropDatabases(): Promise<void>
 }
 
 const aliveSql = statement<{ readonly cluster: string }, { readonly position: number }>(
@@ -233,6 +237,17 @@ class Cluster implements ClusterStore {
 
   createDatabase(): Promise<void> {
     return this.#front.createDatabase()
+  }
+
+  async isReplicated(): Promise<boolean> {
+    return await this.#isReplicated(await this.#servers())
+  }
+
+  async dropDatabases(): Promise<void> {
+    if (this.#prepared !== null) return await this.#prepared.reach.dropDatabases()
+    // Nothing was made but what the first steps of `prepare` make on this server.
+    for (const name of [`${this.database}_local`, this.database])
+      await this.#front.command(`DROP DATABASE IF EXISTS ${name} SYNC`)
   }
 
   async close(): Promise<void> {

@@ -74,12 +74,18 @@ export async function reachByDdl(
       ))
         if (there.get(name) !== comment) await run(sql)
     },
+    dropDatabases: () => dropDatabases(root, options),
     change: run,
     close: async () => {
       await local.close()
       await root.close()
     },
   }
+}
+
+async function dropDatabases(root: Store, { front, local, cluster }: ReachOptions): Promise<void> {
+  for (const database of [front, local])
+    await root.command(onCluster(`DROP DATABASE IF EXISTS ${database} SYNC`, cluster))
 }
 
 async function isOffered(attempt: () => Promise<void>): Promise<boolean> {

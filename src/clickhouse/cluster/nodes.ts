@@ -53,6 +53,7 @@ export async function reachNodes(
       distribute: async (tables) => {
         for (const node of nodes) await distributeOn(node, options, tables)
       },
+      dropDatabases: () => dropDatabases(nodes, options),
       change: (sql, params, request) =>
         onEveryShard(nodes, (store) => store.command(sql, params, request)),
       close,
@@ -61,6 +62,14 @@ export async function reachNodes(
     await close()
     throw error
   }
+}
+
+async function dropDatabases(
+  nodes: readonly Node[],
+  { front, local }: ReachOptions,
+): Promise<void> {
+  for (const database of [front, local])
+    for (const { store } of nodes) await store.command(`DROP DATABASE IF EXISTS ${database} SYNC`)
 }
 
 /** @throws Error when the server does not find itself in the cluster */

@@ -23,6 +23,8 @@ export interface Reach {
   distribute(tables: readonly ShardedTable[]): Promise<void>
   /** Runs a statement on the tables of each shard. */
   change(sql: string, params?: QueryParams, options?: RequestOptions): Promise<void>
+  /** Drops the databases of this program on every server, with their tables. */
+  dropDatabases(): Promise<void>
   close(): Promise<void>
 }
 
