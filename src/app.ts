@@ -674,6 +674,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       noticesWaiting: () => alerting.evaluator.noticesWaiting,
       noticesByOutcome: () => alerting.evaluator.noticesByOutcome,
       alertRulesUnknown: () => alerting.evaluator.unknown,
+      alertRulesCut: () => alerting.evaluator.cut,
       channelsFailing: () => alerting.evaluator.channelsFailing,
       alertLagSeconds: () => alerting.evaluator.lagSeconds,
       isStateUp: watchState(state),

@@ -1,9 +1,17 @@
--- The transitions of the last day that channels may not have been told of, after one, oldest first.
+-- Transitions that channels may not have been told of, after one, oldest first.
+-- Those of the last day, and those of alerts with a notice that is kept back.
 -- params: after_ms Int64, after_id String, limit UInt32
 -- rows:   id, at_ms, doc
 SELECT id, toUnixTimestamp64Milli(max(at)) AS at_ms, any(alert_log.doc) AS doc
 FROM alert_log
-WHERE at > now64(3) - INTERVAL 1 DAY AND JSONLength(alert_log.doc, 'channels') > 0
+WHERE JSONLength(alert_log.doc, 'channels') > 0
+    AND (at > now64(3) - INTERVAL 1 DAY OR JSONExtractString(alert_log.doc, 'alertId') IN
+    (
+        SELECT alert_id FROM alert_deliveries
+        WHERE notice_id IN (SELECT notice_id FROM alert_deliveries WHERE outcome = 'held')
+        GROUP BY alert_id, notice_id
+        HAVING argMax(outcome, (attempt, alert_deliveries.at)) = 'held'
+    ))
 GROUP BY id
 HAVING (at_ms, id) > ({after_ms:Int64}, {after_id:String})
 ORDER BY at_ms, id

@@ -117,7 +117,7 @@ export function createDeliveryLog(store: Pick<Store, 'query' | 'insertRows'>, lo
       return found
     },
 
-    /** Gives the transitions of the last day that channels may have to be told of, oldest first. */
+    /** Gives the transitions that channels may have to be told of, oldest first. */
     async *recent(): AsyncGenerator<readonly LoggedTransition[], void> {
       let after = { after_ms: 0, after_id: '' }
       for (;;) {

@@ -105,6 +105,11 @@ export class Evaluator {
     return this.#leading?.evaluated.unknown ?? 0
   }
 
+  /** Rules of which groups are left out. */
+  get cut(): number {
+    return this.#leading?.cut ?? 0
+  }
+
   get noticesWaiting(): number {
     return this.#leading?.deliveries.waiting ?? 0
   }
@@ -229,6 +234,10 @@ class Leading {
   /** How the evaluation stands, for the alert that says when it does not. */
   get evaluated(): Evaluated {
     return { untilMs: this.#countedMs || this.#beganMs, unknown: this.#problems.size }
+  }
+
+  get cut(): number {
+    return this.#leftOutMs.size
   }
 
   end(): void {

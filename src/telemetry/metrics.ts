@@ -54,6 +54,7 @@ export interface GaugeReaders {
   readonly noticesByOutcome: () => ReadonlyMap<string, number>
   readonly channelsFailing: () => number
   readonly alertRulesUnknown: () => number
+  readonly alertRulesCut: () => number
   readonly alertLagSeconds: () => number
   readonly isStateUp: () => boolean
   readonly isClickhouseUp: () => boolean
@@ -406,6 +407,11 @@ function watchAlerting(registry: Registry, readers: GaugeReaders): void {
     'alert_rules_unknown',
     'Alert rules whose questions fail; 0 on instances that do not evaluate',
     readers.alertRulesUnknown,
+  )
+  gauge(
+    'alert_rules_cut',
+    'Alert rules that have more groups than they follow; 0 on instances that do not evaluate',
+    readers.alertRulesCut,
   )
   gauge(
     'channels_failing',

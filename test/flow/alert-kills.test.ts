@@ -4,17 +4,39 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { startBackend } from '../support/cluster.js'
+import { startTestServer } from '../support/clickhouse.js'
 import { eventually, JWT_SECRET } from '../support/live-service.js'
 import { startReceiver } from '../support/notice-receiver.js'
+import { freePort } from '../support/ports.js'
 import { startRedis } from '../support/redis.js'
-import { ingest, KNOWN, logIn, startService, tempDataDir } from '../support/service.js'
+import { enginePid, ingest, KNOWN, logIn, startService, tempDataDir } from '../support/service.js'
+import { signal } from '../support/signals.js'
 
 const isLong = process.env['TEST_LONG'] === '1'
-/** Milliseconds after the message was accepted; null: when its notice arrives, before it is answered. */
-const KILLS = isLong
-  ? [0, 200, 500, 900, 1_300, 1_800, 2_500, null, 100, 700, 1_100, null, 1_500, 3_500]
-  : [null, 900]
+/**
+ * Milliseconds after the message was accepted; null: when its notice arrives, before it is answered; `engine`: ClickHouse alone,
+ * while the message is stored or judged.
+ */
+const KILLS: readonly (number | null | 'engine')[] = isLong
+  ? [
+      0,
+      200,
+      500,
+      900,
+      1_300,
+      1_800,
+      2_500,
+      null,
+      100,
+      'engine',
+      700,
+      1_100,
+      null,
+      1_500,
+      3_500,
+      'engine',
+    ]
+  : [null, 900, 'engine']
 
 const { url, received, answers } = await startReceiver(t)
 const dirs = Array.from({ length: isLong ? 2 : 1 }, () => tempDataDir(t))
@@ -30,7 +52,10 @@ const start = (i: number) => startService(t, { ...settings, DATA_DIR: dirs[i] ??
 const services = await Promise.all(dirs.map((_, i) => start(i)))
 
 async function openShared() {
-  const [{ engine, stop }, redis] = [await startBackend(), await startRedis()]
+  const [{ engine, stop }, redis] = [
+    await startTestServer({ httpPort: await freePort(), password: 'of the engine' }),
+    await startRedis(),
+  ]
   if (redis === null) throw new Error('it needs redis-server')
   t.teardown(async () => {
     await redis.kill()
@@ -42,13 +67,18 @@ async function openShared() {
     CLICKHOUSE_USER: username,
     CLICKHOUSE_PASSWORD: password,
   }
-  return { redis, env: { ...store, REDIS_URL: redis.url } }
+  return { redis, engine, env: { ...store, REDIS_URL: redis.url } }
 }
 
 const serviceOf = (i: number) => {
   const service = services[i % services.length]
   if (service === undefined) throw new Error('no service')
   return service
+}
+
+async function killEngine(): Promise<void> {
+  await sleep(300)
+  signal(shared === null ? enginePid(serviceOf(0)) : shared.engine.pid(), 'SIGKILL')
 }
 
 async function post(path: string, body: object): Promise<string> {
@@ -94,6 +124,10 @@ t.test('a kill at any time loses, doubles and reorders nothing', async (t) => {
     const host = hosts[i] ?? ''
     if (i % 3 === 1) answers.push(503)
     await sendThree(i, host)
+    if (afterMs === 'engine') {
+      await killEngine()
+      continue
+    }
     if (afterMs === null)
       await eventually(
         async () => noticesOf(host),

@@ -99,6 +99,7 @@ void test('gauges are read when the metrics are', async (t) => {
     noticesByOutcome: () => new Map([['sent', 7]]),
     channelsFailing: seven,
     alertRulesUnknown: seven,
+    alertRulesCut: seven,
     alertLagSeconds: seven,
     isStateUp: () => true,
     isClickhouseUp: () => false,
