@@ -196,7 +196,7 @@ const SETTINGS = {
     'INSIGHTS_ALERT_SCORE',
     10,
     [5, 50],
-    'lowest score of an anomaly that raises an alert',
+    'lowest gravity of an anomaly that raises an alert',
   ),
   insightsHoldDownSeconds: integer(
     'INSIGHTS_HOLD_DOWN_SECONDS',

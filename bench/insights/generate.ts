@@ -1,3 +1,5 @@
+import { normal, poisson, type Random, seeded } from './random.js'
+
 /** A generated anomaly; hours are indexes into the series. */
 export interface Label {
   readonly kind: 'burst' | 'outage' | 'drop' | 'surge' | 'deploy'
@@ -24,27 +26,11 @@ export interface GenerateOptions {
   readonly quietWeeks: number
 }
 
-type Random = () => number
-
 const DEPLOY_HOURS = 96
 /** The share of a source's occurrences of a severity or a template. */
 const PARTS = { source: [1, 1], severity: [0.02, 0.3], template: [0.002, 0.1] } as const
 /** Occurrences per hour. */
 const LEAST_RATE = 0.02
-
-/** The seeded random number generator mulberry32, in [0, 1). */
-export function seeded(seed: number): Random {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let x = Math.imul(state ^ (state >>> 15), state | 1)
-    x ^= x + Math.imul(x ^ (x >>> 7), x | 61)
-    return ((x ^ (x >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
-const normal = (random: Random): number =>
-  Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
 
 /** A gamma variate (Marsaglia and Tsang, 2000); shapes below 1 by their boost from shape + 1. */
 function gamma(random: Random, shape: number): number {
@@ -56,13 +42,6 @@ function gamma(random: Random, shape: number): number {
     const v = (1 + c * x) ** 3
     if (v > 0 && Math.log(1 - random()) < 0.5 * x * x + d - d * v + d * Math.log(v)) return d * v
   }
-}
-
-function poisson(random: Random, mean: number): number {
-  if (mean > 500) return Math.max(0, Math.round(mean + Math.sqrt(mean) * normal(random)))
-  let [n, product] = [0, 1 - random()]
-  for (const limit = Math.exp(-mean); product > limit; n++) product *= 1 - random()
-  return n
 }
 
 /** The daily and weekly pattern of a kind of log source, and its variance. */

@@ -1,8 +1,9 @@
+import type { AnomalyKind } from '../../src/model/insights.js'
 import type { Label } from './generate.js'
 
 /** A reported span; hours are indexes. */
 export interface Alarm {
-  readonly kind: 'spike' | 'drop' | 'silence'
+  readonly kind: AnomalyKind
   readonly from: number
   readonly to: number
   /** The hour at whose end it is reported. */

@@ -1,7 +1,7 @@
--- Occurrences of each source in a span and in the one before it.
--- params: severity String, before UInt32, from UInt32, until UInt32
+-- Occurrences of each source in a span and in the hours that it is compared with.
+-- params: severity String, before UInt32, earlier Array(UInt32), from UInt32, until UInt32
 -- rows:   name, before, during
--- Times are seconds since 1970, whole hours; an empty severity matches any.
+-- Times are seconds since 1970, whole hours; those compared with are `earlier`, from `before` on; an empty severity matches any.
 WITH multiIf(
     {severity:String} = 'DEBUG', series_1h.debug,
     {severity:String} = 'INFO', series_1h.info,
@@ -16,5 +16,7 @@ SELECT
     sumIf(counted, t >= toDateTime({from:UInt32}, 'UTC')) AS during
 FROM series_1h
 WHERE t >= toDateTime({before:UInt32}, 'UTC') AND t < toDateTime({until:UInt32}, 'UTC')
+    AND (t >= toDateTime({from:UInt32}, 'UTC')
+        OR t IN (SELECT toDateTime(arrayJoin({earlier:Array(UInt32)}), 'UTC')))
 GROUP BY source
 HAVING before != 0 OR during != 0

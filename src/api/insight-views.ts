@@ -1,6 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import { FORECAST_LEVEL } from '../insights/forecast.js'
+import { gravityOf } from '../insights/gravity.js'
 import type { StoredSnapshot } from '../insights/store.js'
 import type {
   Contribution,
@@ -47,6 +48,7 @@ export const toAnomalyView = (
   expected: anomaly.expected,
   expected_range: [anomaly.expectedLeast, anomaly.expectedMost],
   score: anomaly.score,
+  gravity: gravityOf(anomaly),
   part_of: anomaly.partOf,
   links: linksOf(anomaly),
 })

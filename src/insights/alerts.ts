@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 
 import type { Config } from '../config.js'
 import type { Priority } from '../model/event.js'
-import type { InsightAnomaly } from '../model/insights.js'
+import { isRise, type InsightAnomaly } from '../model/insights.js'
 import { DAY_MS } from '../model/time.js'
 import type { Alerts } from '../records/alerts.js'
 import type { Incidents } from '../records/incidents.js'
@@ -21,7 +21,7 @@ export interface AnomalyAlertDeps {
 }
 
 export interface AlertRules {
-  readonly leastScore: number
+  readonly leastGravity: number
   readonly holdDownMs: number
   readonly nowMs: number
 }
@@ -35,7 +35,7 @@ export interface AnomalyAlert {
 type TextOf = (templateId: string) => string | null
 
 const ACTOR = 'insights'
-/** More alerts at once would have one cause; those of the highest scores are raised. */
+/** More alerts at once would have one cause; the gravest are raised. */
 const MAX_ALERTS = 20
 const MAX_TITLE = 300
 const MAX_TEXT = 120
@@ -56,7 +56,7 @@ export async function raiseAlerts(
   const raised = new Set<string>()
   if (!config.insightsAlerts) return raised
   const rules = {
-    leastScore: config.insightsAlertScore,
+    leastGravity: config.insightsAlertScore,
     holdDownMs: config.insightsHoldDownSeconds * 1000,
     nowMs,
   }
@@ -78,16 +78,16 @@ export async function raiseAlerts(
  */
 export function dueAlerts(
   all: readonly StoredAnomaly[],
-  { leastScore, holdDownMs, nowMs }: AlertRules,
+  { leastGravity, holdDownMs, nowMs }: AlertRules,
   textOf: TextOf,
 ): readonly AnomalyAlert[] {
   const heldDown = new Set(
     all.filter(({ alertedAtMs }) => alertedAtMs > nowMs - holdDownMs).map(seriesOf),
   )
   const due: StoredAnomaly[] = []
-  for (const anomaly of all.toSorted((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1))) {
-    const { partOf, score, alertedAtMs, endedAtMs } = anomaly
-    if (partOf !== null || score < leastScore || alertedAtMs > 0) continue
+  for (const anomaly of all.toSorted((a, b) => b.gravity - a.gravity || (a.id < b.id ? -1 : 1))) {
+    const { partOf, gravity, alertedAtMs, endedAtMs } = anomaly
+    if (partOf !== null || gravity < leastGravity || alertedAtMs > 0) continue
     if (endedAtMs < nowMs - DAY_MS || heldDown.has(seriesOf(anomaly))) continue
     heldDown.add(seriesOf(anomaly))
     due.push(anomaly)
@@ -108,12 +108,17 @@ function isOfLiveSource(sources: Sources, { source, startedAtMs }: StoredAnomaly
 /** P1: a spike of CRITICAL, or a silent source. P2: a spike of ERROR, or a source that dropped. */
 function priorityOf({ kind, severity, scope }: InsightAnomaly): Priority {
   const isWhole = scope === 'all' || scope === 'source'
-  if (kind === 'spike') return severity === 'CRITICAL' ? 'P1' : severity === 'ERROR' ? 'P2' : 'P3'
+  if (isRise(kind)) return severity === 'CRITICAL' ? 'P1' : severity === 'ERROR' ? 'P2' : 'P3'
   if (kind === 'silence') return isWhole ? 'P1' : 'P3'
   return isWhole ? 'P2' : 'P3'
 }
 
-const KIND_WORDS = { spike: 'Spike', drop: 'Drop', silence: 'Silence' } as const
+const KIND_WORDS = {
+  spike: 'Spike',
+  drop: 'Drop',
+  silence: 'Silence',
+  new: 'First occurrence',
+} as const
 
 function titleOf(anomaly: InsightAnomaly, textOf: TextOf): string {
   const { kind, source, startedAtMs, observed, expectedLeast, expectedMost } = anomaly

@@ -1,6 +1,7 @@
 import { hashId } from '../lib/hash.js'
 import { SEVERITIES, type Severity } from '../model/event.js'
 import {
+  isRise,
   LEARNED,
   type AnomalyScope,
   type Correlation,
@@ -12,7 +13,9 @@ import {
 import { HOUR_MS } from '../model/time.js'
 import { findAnomalies, judgedFrom, type Finding } from './anomalies.js'
 import { forecastFrom, forecastNext } from './forecast.js'
-import { reportedFrom, type Frame } from './frame.js'
+import { DAY_HOURS, reportedFrom, type Frame } from './frame.js'
+import { gravityOf } from './gravity.js'
+import { newErrorsOf, notableErrors, type NewError } from './new-errors.js'
 import { mlHealthOf, type Agreement } from './ml-health.js'
 import type { TemplateDay } from './rollups.js'
 import {
@@ -51,6 +54,8 @@ const MODEL_VERSION = 'insights-1'
 const NEARLY_ALL = 0.9
 const MAX_SHOWN = 200
 const ERROR_AT = SEVERITIES.indexOf('ERROR')
+/** A new template is new to the two weeks before, and sources with many are told from the two weeks before these. */
+const NEW_ERRORS_FROM = 13 * DAY_HOURS
 
 /**
  * Analyses the series of a frame one by one, so that the caller can yield in between: all sources, then the
@@ -62,7 +67,8 @@ export class Analysis {
   readonly #total: Float64Array
   readonly #severities: readonly Float64Array[]
   #sources = 0
-  readonly #beginsBySource = new Map<string, number>()
+  readonly #countsBySource = new Map<string, Float64Array>()
+  readonly #newErrors: NewError[] = []
   readonly #anomalies: InsightAnomaly[] = []
   readonly #changes: TemplateChange[] = []
   #templates = 0
@@ -82,7 +88,12 @@ export class Analysis {
 
   /** Those found so far. */
   get anomalies(): readonly InsightAnomaly[] {
-    return this.#anomalies
+    const { startHour } = this.#frame
+    const reported = reportedFrom(this.#frame)
+    const newErrors = notableErrors(this.#newErrors)
+      .filter(({ finding }) => finding.to > reported)
+      .map(({ finding, ...key }) => toAnomaly({ ...key, scope: 'template' }, finding, startHour))
+    return [...this.#anomalies, ...newErrors]
   }
 
   addSource({ source, severities }: SourceSeries): void {
@@ -95,16 +106,14 @@ export class Analysis {
       if (sum !== undefined) addInto(sum, counts)
     }
     this.#sources++
-    const first = total.findIndex((count) => count > 0)
-    const begins = first === -1 ? this.#length : first
-    this.#beginsBySource.set(source, begins)
+    this.#countsBySource.set(source, total)
     const main = SEVERITIES[sums.findIndex((sum) => sum >= NEARLY_ALL * all)] ?? null
     this.#analyse({ scope: 'source', source, severity: main, templateId: null }, total)
     for (const [i, severity] of SEVERITIES.entries()) {
       const counts = severities[i]
       if (severity === main || counts === undefined || (sums[i] ?? 0) === 0) continue
       // A severity is as old as its source, so the first errors ever are a spike.
-      this.#analyse({ scope: 'severity', source, severity, templateId: null }, counts, begins)
+      this.#analyse({ scope: 'severity', source, severity, templateId: null }, counts, total)
     }
   }
 
@@ -112,8 +121,14 @@ export class Analysis {
     const { source, severity, templateId, counts } = template
     this.#templates++
     this.#analyse({ scope: 'template', source, severity, templateId }, counts)
-    const sourceFrom = this.#beginsBySource.get(source) ?? this.#length
     const { startHour, hours } = this.#frame
+    const sourceCounts = this.#countsBySource.get(source) ?? new Float64Array(this.#length)
+    if (severity === 'ERROR' || severity === 'CRITICAL') {
+      const series = { templateId, source, severity, counts, sourceCounts }
+      this.#newErrors.push(...newErrorsOf(series, NEW_ERRORS_FROM, hours))
+    }
+    const first = sourceCounts.findIndex((count) => count > 0)
+    const sourceFrom = first === -1 ? this.#length : first
     const change = changeOf(template, { startHour, hours, sourceFrom })
     if (change !== null) this.#changes.push(change)
     this.#routine += template.routine
@@ -127,11 +142,10 @@ export class Analysis {
     if (this.#sources < 2) return
     const all = { source: '', templateId: null } as const
     this.#analyse({ ...all, scope: 'all', severity: null }, this.#total)
-    const begins = this.#total.findIndex((count) => count > 0)
     for (const [i, severity] of SEVERITIES.entries()) {
       const counts = this.#severities[i]
       if (counts?.some((count) => count > 0) === true)
-        this.#analyse({ ...all, scope: 'severity', severity }, counts, begins)
+        this.#analyse({ ...all, scope: 'severity', severity }, counts, this.#total)
     }
   }
 
@@ -168,24 +182,26 @@ export class Analysis {
   #learning(): readonly Learning[] {
     const { startHour, hours } = this.#frame
     const begins = this.#total.findIndex((count) => count > 0)
+    if (begins === -1) return LEARNED.map((finds) => ({ finds, fromMs: null }))
     const needed: Record<Learning['finds'], number> = {
       // An hour is judged when it is over.
-      anomalies: judgedFrom(begins) + 1,
+      anomalies: judgedFrom(begins, startHour) + 1,
+      anomalies_of_weekends: judgedFrom(begins, startHour, (isOfWeekend) => isOfWeekend) + 1,
       new_templates: knownNewFrom(begins),
-      grown_templates: knownGrownFrom(begins),
+      grown_templates: knownGrownFrom(begins, startHour),
       forecast: forecastFrom(begins),
     }
-    return LEARNED.filter((finds) => begins === -1 || needed[finds] > hours).map((finds) => ({
+    return LEARNED.filter((finds) => needed[finds] > hours).map((finds) => ({
       finds,
-      fromMs: begins === -1 ? null : (startHour + needed[finds]) * HOUR_MS,
+      fromMs: (startHour + needed[finds]) * HOUR_MS,
     }))
   }
 
-  #analyse(key: SeriesKey, counts: Float64Array, begins?: number): void {
+  /** @param presence counts that tell since when the series is known */
+  #analyse(key: SeriesKey, counts: Float64Array, presence = counts): void {
     const { startHour, hours } = this.#frame
     this.#series++
-    const reported = { from: reportedFrom(this.#frame), hours }
-    const options = begins === undefined ? reported : { ...reported, begins }
+    const options = { from: reportedFrom(this.#frame), hours, presence }
     for (const finding of findAnomalies({ counts, startHour }, options))
       this.#anomalies.push(toAnomaly(key, finding, startHour))
   }
@@ -195,7 +211,8 @@ function toAnomaly(key: SeriesKey, finding: Finding, startHour: number): Insight
   const toMs = (index: number): number => (startHour + index) * HOUR_MS
   const { scope, source, severity, templateId } = key
   const own = scope === 'severity' ? severity : ''
-  const name = [scope, source, own, templateId, finding.direction, startHour + finding.from]
+  const direction = isRise(finding.kind) ? 'up' : 'down'
+  const name = [scope, source, own, templateId, direction, startHour + finding.from]
   return {
     id: hashId(name.join('\0')),
     scope,
@@ -212,6 +229,7 @@ function toAnomaly(key: SeriesKey, finding: Finding, startHour: number): Insight
     expectedLeast: finding.range[0],
     expectedMost: finding.range[1],
     score: finding.score,
+    gravity: gravityOf({ ...finding, scope, severity }),
     partOf: null,
   }
 }

@@ -1,4 +1,4 @@
-import type { InsightAnomaly } from '../model/insights.js'
+import { isRise, type InsightAnomaly } from '../model/insights.js'
 
 /** Share of a change from which on one contributor explains it. */
 export const MOSTLY = 0.8
@@ -30,7 +30,18 @@ export function groupAnomalies(anomalies: readonly InsightAnomaly[]): readonly I
     const partOf = leaders.get(id) ?? id
     return partOf === anomaly.id ? anomaly : { ...anomaly, partOf }
   })
-  return groupTemplates(grouped)
+  return withGravity(groupTemplates(grouped))
+}
+
+/** A leader is as grave as the gravest of its group. */
+function withGravity(anomalies: readonly InsightAnomaly[]): readonly InsightAnomaly[] {
+  const gravest = new Map<string, number>()
+  for (const { partOf, gravity } of anomalies)
+    if (partOf !== null) gravest.set(partOf, Math.max(gravity, gravest.get(partOf) ?? 0))
+  return anomalies.map((each) => {
+    const gravity = Math.max(each.gravity, gravest.get(each.id) ?? 0)
+    return gravity === each.gravity ? each : { ...each, gravity }
+  })
 }
 
 function groupTemplates(anomalies: readonly InsightAnomaly[]): readonly InsightAnomaly[] {
@@ -49,7 +60,7 @@ function groupTemplates(anomalies: readonly InsightAnomaly[]): readonly InsightA
 }
 
 const isSameDirection = (a: InsightAnomaly, b: InsightAnomaly): boolean =>
-  (a.kind === 'spike') === (b.kind === 'spike')
+  isRise(a.kind) === isRise(b.kind)
 
 /** The two have one direction and overlap for more than half of the shorter one. */
 function coincide(a: InsightAnomaly, b: InsightAnomaly): boolean {

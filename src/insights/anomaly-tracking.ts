@@ -1,5 +1,5 @@
-import type { InsightAnomaly, InsightSnapshot } from '../model/insights.js'
-import { DAY_MS, HOUR_MS } from '../model/time.js'
+import { isRise, type InsightAnomaly, type InsightSnapshot } from '../model/insights.js'
+import { DAY_MS } from '../model/time.js'
 import { ANY_ANOMALY, type AnomalyQuery, type StoredAnomaly } from './store.js'
 
 export interface TrackedAnomaly {
@@ -8,9 +8,7 @@ export interface TrackedAnomaly {
   readonly known: StoredAnomaly | null
 }
 
-/** Two spans of one series with less time between them are one anomaly. */
-const GAP_MS = 3 * HOUR_MS
-/** Anomalies that began earlier are not continued: a run reports five days, and those may have begun before. */
+/** Anomalies that began earlier are not continued: a run reports five days, and those began up to six days before. */
 const KNOWN_MS = 12 * DAY_MS
 const MAX_KNOWN = 20_000
 
@@ -22,8 +20,8 @@ export const knownBefore = (asOfMs: number): AnomalyQuery => ({
 })
 
 /**
- * Gives each anomaly of a run the id, beginning and time of detection of the stored one that it continues. Events
- * that arrive late can move the beginning that a run computes, and the first days of a long one leave its frame.
+ * Gives each anomaly of a run the id, beginning and time of detection of the stored one that it continues. The id of
+ * an anomaly is made of its beginning, so it is its own unless events that arrived late moved that.
  */
 export function trackAnomalies(
   found: readonly InsightAnomaly[],
@@ -36,11 +34,14 @@ export function trackAnomalies(
     if (others === undefined) bySeries.set(key, [each])
     else others.push(each)
   }
-  const taken = new Set<string>()
+  const byId = new Map(known.map((each) => [each.id, each]))
+  const taken = new Set(found.filter(({ id }) => byId.has(id)).map(({ id }) => id))
   const knownIds = new Map<string, string>()
   const tracked = found.map((anomaly) => {
+    const same = byId.get(anomaly.id)
+    if (same !== undefined) return { anomaly, known: same }
     const match = (bySeries.get(seriesOf(anomaly)) ?? []).find(
-      (each) => !taken.has(each.id) && isNear(each, anomaly),
+      (each) => !taken.has(each.id) && overlaps(each, anomaly),
     )
     if (match === undefined) return { anomaly, known: null }
     taken.add(match.id)
@@ -79,13 +80,7 @@ export function withKnownIds(
 
 /** A key of the series and the direction of an anomaly. */
 export const seriesOf = ({ scope, source, severity, templateId, kind }: InsightAnomaly): string =>
-  JSON.stringify([
-    scope,
-    source,
-    scope === 'severity' ? severity : null,
-    templateId,
-    kind === 'spike',
-  ])
+  JSON.stringify([scope, source, scope === 'severity' ? severity : null, templateId, isRise(kind)])
 
-const isNear = (a: InsightAnomaly, b: InsightAnomaly): boolean =>
-  a.startedAtMs <= b.endedAtMs + GAP_MS && b.startedAtMs <= a.endedAtMs + GAP_MS
+const overlaps = (a: InsightAnomaly, b: InsightAnomaly): boolean =>
+  a.startedAtMs < b.endedAtMs && b.startedAtMs < a.endedAtMs

@@ -1,23 +1,38 @@
 import { surprise } from './negative-binomial.js'
 import { quantileOf } from './quantile.js'
-import { DAY_HOURS, weekdayOf } from './frame.js'
+import { DAY_HOURS, isWeekend } from './frame.js'
 
 /**
- * The seasonal baseline of a series: expected count = level of the day × profile of the hour. Counts around it are
- * negative binomial with variance μ + (φ·μ)².
+ * The seasonal baseline of a series: expected count = level of the day × profile of the hour. Counts around it have the
+ * variance κ·μ + (φ·μ)²: messages that come in groups of κ, of a negative binomial number.
  */
 export interface Baseline {
   /** Expected counts at level 1: the 24 hours of a working day, then those of a day of the weekend. */
   readonly profile: readonly number[]
   /** φ of one hour. */
   readonly dispersion: number
+  /** κ, at least 1. */
+  readonly clumping: number
+  /** Relative error of the level of a day. */
+  readonly levelError: number
+  /** Days that the profile of a working day is the mean of, and that of a day of the weekend; 0 = unknown. */
+  readonly days: readonly [working: number, weekend: number]
+  /** Whole days of the training. */
+  readonly trained: number
+  /** Share of the hours of the training without occurrences. */
+  readonly emptyShare: number
   /** Autocorrelation of the deviations at lag 1, 0..1. */
   readonly correlation: number
-  /** Surprise that single hours reached four times in the training; at least 0. */
-  readonly usualUp: number
-  readonly usualDown: number
+  /** Surprise that single hours, and sums of six, reached four times in the training; at least 0. */
+  readonly usualUp: UsualSurprise
+  readonly usualDown: UsualSurprise
   /** Excess that bursts reached four times in the training; 0 = no bursts. */
   readonly usualBurst: number
+}
+
+export interface UsualSurprise {
+  readonly hour: number
+  readonly sixHours: number
 }
 
 export interface Fitted {
@@ -33,9 +48,9 @@ export interface Hours {
   readonly startHour: number
 }
 
-/** Days of training that a profile by hour needs, and one that separates working days from weekends. */
+/** Days of training that a profile by hour needs; so many of each that one of working days and weekends needs. */
 const DAILY_FROM_DAYS = 3
-const WEEKLY_FROM_DAYS = 14
+const WEEKLY_FROM_DAYS = 1
 const MAX_DAYS = 60
 /** Weight of the overall mean in the mean of a cell: one hour, but at most this many occurrences. */
 const SHRINK_MOST = 1
@@ -46,6 +61,9 @@ const LEVEL_DAYS = 5
 const HOUR_CAP = 4
 /** The median of the chi-squared distribution with one degree of freedom. */
 const MEDIAN_OF_SQUARE = 0.455
+/** The share of squares that is kept, and their mean under the chi-squared distribution with one degree of freedom. */
+const TRIMMED_SHARE = 0.8
+const TRIMMED_MEAN_OF_SQUARE = 0.44
 const USUAL_TIMES = 4
 /** Hours of less surprise than this are no part of `usualUp`, `usualDown` and `usualBurst`. */
 const OUTSTANDING = 2.5
@@ -55,9 +73,17 @@ const INSERTION_MOST = 64
 const NEAR = 1.5
 /** Outstanding hours with fewer hours between them are one episode. */
 const EPISODE_HOURS = 4
+const SIX = 6
+const lastSix = new Float64Array(SIX)
 /** Hours with smaller means than this are no part of the estimate of φ. */
 const TELLING_MEAN = 1
 const UNKNOWN_DISPERSION = 0.35
+const LEAST_DISPERSION = 0.05
+/** Relative error of a level of which nothing is known, and the days that its estimate counts for. */
+const USUAL_LEVEL_ERROR = 0.06
+const LEVEL_ERROR_WEIGHT = 4
+/** κ and φ are told apart where the busier half of the hours has this multiple of the quieter half's mean. */
+const APART = 1.5
 const MAX_DISPERSION = 4
 
 const values = new Float64Array(DAY_HOURS * MAX_DAYS)
@@ -67,13 +93,14 @@ const scratch = new Float64Array(DAY_HOURS * MAX_DAYS)
 const flat = new Float64Array(2 * DAY_HOURS).fill(0.5)
 const greatest = new Float64Array(USUAL_TIMES)
 const lastRatios = new Float64Array(LEVEL_DAYS)
+const squares = new Float64Array(MAX_DAYS)
 
 /** Index into `profile` of an hour since 1970. */
 export const cellOf = (hour: number): number =>
   firstCellOf(hour) + hour - DAY_HOURS * Math.floor(hour / DAY_HOURS)
 
 /** Index into `profile` of the midnight of an hour's day; the day's other hours follow. */
-const firstCellOf = (hour: number): number => (weekdayOf(hour) >= 5 ? DAY_HOURS : 0)
+export const firstCellOf = (hour: number): number => (isWeekend(hour) ? DAY_HOURS : 0)
 
 /**
  * Fits a baseline to whole days. Winsorized means, medians and median absolute deviations keep single bursts and
@@ -84,19 +111,47 @@ const firstCellOf = (hour: number): number => (weekdayOf(hour) >= 5 ? DAY_HOURS 
  * @param until levels are computed up to the day of this hour
  */
 export function fitBaseline(hours: Hours, from: number, to: number, until = to): Fitted {
-  const days = Math.floor((to - from) / DAY_HOURS)
   const profile = Array.from(flat)
+  const days = daysOf(hours, from, to)
+  const trained = days[0] + days[1]
   for (let i = from; i < to; i++) values[i - from] = hours.counts[i] ?? 0
   const overall = cappedMean(to - from, null)
-  const isDaily = days >= DAILY_FROM_DAYS
-  const isWeekly = days >= WEEKLY_FROM_DAYS
+  const isDaily = trained >= DAILY_FROM_DAYS
+  const isWeekly = Math.min(...days) >= WEEKLY_FROM_DAYS
   for (let cell = 0; cell < 2 * DAY_HOURS; cell++) {
     if (!isDaily) profile[cell] = overall
     else if (!isWeekly && cell >= DAY_HOURS) profile[cell] = profile[cell - DAY_HOURS] ?? 0
     else profile[cell] = cappedMean(gather(hours, from, to, isWeekly ? cell : -cell - 1), overall)
   }
-  const levels = levelsOf(hours, profile, from, until)
-  return { baseline: { profile, ...spreadOf(hours, { profile, levels, from, to }) }, levels }
+  const { levels, deviance, sampling } = levelsOf(hours, profile, { from, to, until })
+  const spread = spreadOf(hours, { profile, levels, from, to })
+  const { dispersion, clumping, correlation } = spread
+  const hourly = (dispersion * dispersion * sharedOver(DAY_HOURS, correlation)) / DAY_HOURS
+  const own = Math.max(0, deviance - clumping * sampling - hourly)
+  const known = Math.max(0, trained - 1)
+  const weighted = LEVEL_ERROR_WEIGHT * USUAL_LEVEL_ERROR ** 2 + known * own
+  const levelError = Math.sqrt(weighted / (LEVEL_ERROR_WEIGHT + known))
+  return { baseline: { profile, days, trained, levelError, ...spread }, levels }
+}
+
+/** How many times the variance of the sum of a span is that of hours without autocorrelation (at lag 1). */
+export function sharedOver(span: number, correlation: number): number {
+  let shared = 1
+  for (let lag = 1; lag < span && correlation ** lag > 0.01; lag++)
+    shared += 2 * (1 - lag / span) * correlation ** lag
+  return shared
+}
+
+function daysOf(
+  { startHour }: Hours,
+  from: number,
+  to: number,
+): readonly [working: number, weekend: number] {
+  let [working, weekend] = [0, 0]
+  for (let midnight = from; midnight + DAY_HOURS <= to; midnight += DAY_HOURS)
+    if (isWeekend(startHour + midnight)) weekend++
+    else working++
+  return [working, weekend]
 }
 
 /** Copies the counts of a cell into `values`. @param cell index into `profile`; -1 - hour of day for all days */
@@ -161,40 +216,59 @@ function medianDistance(n: number, median: number): number {
   return distance
 }
 
+interface LevelOptions {
+  readonly from: number
+  readonly to: number
+  readonly until: number
+}
+
+interface Levels {
+  readonly levels: readonly number[]
+  /** Robust variance of the days of the training around their levels, as shares of these. */
+  readonly deviance: number
+  /** What a Poisson number of a day would have of it. */
+  readonly sampling: number
+}
+
 /**
  * The level of a day is the median ratio of count to profile over the five days before it. A level shift is the
  * new level after three days.
  *
- * @returns the levels from the day of `from` to that of `to`
+ * @returns the levels from the day of `from` to that of `until`
  */
 function levelsOf(
   { counts, startHour }: Hours,
   profile: readonly number[],
-  from: number,
-  to: number,
-): readonly number[] {
-  const days = Math.floor((to - from) / DAY_HOURS) + 1
+  { from, to, until }: LevelOptions,
+): Levels {
+  const days = Math.floor((until - from) / DAY_HOURS) + 1
+  const trained = (to - from) / DAY_HOURS
   const levels: number[] = []
   const ratios = scratch
+  let [known, sampling] = [0, 0]
   for (let day = 0; day < days; day++) {
-    const known = Math.min(day, LEVEL_DAYS)
-    for (let i = 0; i < known; i++) lastRatios[i] = ratios[day - 1 - i] ?? 1
-    const level = known === 0 ? 1 : quantileOf(lastRatios, known, 0.5)
+    const before = Math.min(day, LEVEL_DAYS)
+    for (let i = 0; i < before; i++) lastRatios[i] = ratios[day - 1 - i] ?? 1
+    const level = before === 0 ? 1 : quantileOf(lastRatios, before, 0.5)
     levels.push(level)
     let [had, wanted] = [LEVEL_WEIGHT, LEVEL_WEIGHT]
     const midnight = from + day * DAY_HOURS
     const cell = firstCellOf(startHour + midnight)
-    for (let i = midnight; i < midnight + DAY_HOURS && i < to; i++) {
+    for (let i = midnight; i < midnight + DAY_HOURS && i < until; i++) {
       const mean = profile[cell + i - midnight] ?? 0
       had += Math.min(counts[i] ?? 0, HOUR_CAP * mean * Math.max(1, level) + 10)
       wanted += mean
     }
     ratios[day] = had / wanted
+    if (day === 0 || day >= trained) continue
+    squares[known++] = (had / wanted / level - 1) ** 2
+    sampling += 1 / wanted
   }
-  return levels
+  const deviance = quantileOf(squares, known, 0.5) / MEDIAN_OF_SQUARE
+  return { levels, deviance, sampling: sampling / Math.max(1, known) }
 }
 
-type Spread = Omit<Baseline, 'profile'>
+type Spread = Omit<Baseline, 'profile' | 'days' | 'trained' | 'levelError'>
 
 interface SpreadOptions {
   readonly profile: readonly number[]
@@ -213,18 +287,47 @@ function spreadOf(hours: Hours, { profile, levels, from, to }: SpreadOptions): S
       means[midnight + hour] = level * (profile[cell + hour] ?? 0)
     }
   }
-  const dispersion = dispersionOf(n)
+  const { dispersion, clumping } = dispersionOf(n)
+  let empty = 0
   for (let i = 0; i < n; i++) {
     const [count, mean] = [values[i] ?? 0, means[i] ?? 0]
-    values[i] = roughSurprise(count, mean, dispersion)
+    if (count === 0) empty++
+    scratch[i] = mean
+    values[i] = roughSurprise(count / clumping, mean / clumping, dispersion)
     means[i] = count - mean
   }
+  const ofHours = {
+    emptyShare: empty / Math.max(1, n),
+    correlation: correlationOf(n),
+    usualBurst: usual(n, 1, means),
+  }
+  const [up, down] = [usual(n, 1, values), usual(n, -1, values)]
+  sumSixHours(n, { clumping, dispersion, correlation: ofHours.correlation })
   return {
     dispersion,
-    correlation: correlationOf(n),
-    usualUp: usual(n, 1, values),
-    usualDown: usual(n, -1, values),
-    usualBurst: usual(n, 1, means),
+    clumping,
+    ...ofHours,
+    usualUp: { hour: up, sixHours: usual(n, 1, values) },
+    usualDown: { hour: down, sixHours: usual(n, -1, values) },
+  }
+}
+
+/**
+ * Puts the surprises of the sums of six hours into `values`, from the means in `scratch` and the differences from them
+ * in `means`, which it overwrites.
+ */
+function sumSixHours(
+  n: number,
+  { clumping, dispersion, correlation }: Pick<Baseline, 'clumping' | 'dispersion' | 'correlation'>,
+): void {
+  const spread = dispersion * Math.sqrt(Math.min(1, sharedOver(SIX, correlation) / SIX))
+  let [excess, expected] = [0, 0]
+  for (let i = 0; i < n; i++) {
+    excess += (means[i] ?? 0) - (i < SIX ? 0 : (lastSix[i % SIX] ?? 0))
+    expected += (scratch[i] ?? 0) - (i < SIX ? 0 : (scratch[i - SIX] ?? 0))
+    lastSix[i % SIX] = means[i] ?? 0
+    const mean = Math.max(0, expected) / clumping
+    values[i] = roughSurprise(Math.max(0, mean + excess / clumping), mean, spread)
   }
 }
 
@@ -261,90 +364,70 @@ function insertDescending(most: Float64Array, value: number): void {
   most[at] = value
 }
 
-/** Estimates φ by the method of moments, with the median of squares in place of their mean for robustness. */
-function dispersionOf(n: number): number {
+type Dispersion = Pick<Baseline, 'dispersion' | 'clumping'>
+
+/**
+ * Estimates κ and φ by the method of moments, with trimmed means of squares for robustness: the
+ * variance over the mean is κ + φ²·μ, a line through the quieter and the busier half of the hours.
+ *
+ * Source: McCullagh and Nelder, Generalized Linear Models, 1989, section 6.2 (variance functions of clustered counts).
+ */
+function dispersionOf(n: number): Dispersion {
+  // A short training says little about the spread, so the least φ falls with its length.
+  const least = Math.max(LEAST_DISPERSION, 0.2 / Math.sqrt(Math.max(1, n / DAY_HOURS)))
   let known = 0
+  for (let i = 0; i < n; i++) if ((means[i] ?? 0) >= TELLING_MEAN) scratch[known++] = means[i] ?? 0
+  if (known < DAY_HOURS) return { dispersion: Math.max(UNKNOWN_DISPERSION, least), clumping: 1 }
+  const middle = quantileOf(scratch, known, 0.5)
+  const quiet = halfOf(n, (mean) => mean >= TELLING_MEAN && mean <= middle)
+  const busy = halfOf(n, (mean) => mean > middle)
+  const isApart = busy.hours >= DAY_HOURS && busy.mean >= APART * quiet.mean
+  const slope = (busy.ratio - quiet.ratio) / Math.max(1e-9, busy.mean - quiet.mean)
+  const all = isApart ? quiet : halfOf(n, (mean) => mean >= TELLING_MEAN)
+  const squared = isApart ? slope : (all.ratio - 1) / all.mean
+  const clumping = isApart ? Math.max(1, quiet.ratio - Math.max(0, slope) * quiet.mean) : 1
+  const dispersion = 1.1 * Math.sqrt(Math.max(0, squared))
+  return { dispersion: Math.min(MAX_DISPERSION, Math.max(least, dispersion)), clumping }
+}
+
+/** The mean of the smallest values in `scratch`; unlike a median it is right for small counts, too. */
+function trimmedMean(n: number): number {
+  quantileOf(scratch, n, TRIMMED_SHARE)
+  const kept = Math.round(TRIMMED_SHARE * n)
+  let sum = 0
+  for (let i = 0; i < kept; i++) sum += scratch[i] ?? 0
+  return sum / Math.max(1, kept)
+}
+
+interface Half {
+  readonly hours: number
+  readonly mean: number
+  /** Variance over mean. */
+  readonly ratio: number
+}
+
+function halfOf(n: number, isOfIt: (mean: number) => boolean): Half {
+  let [hours, sum] = [0, 0]
   for (let i = 0; i < n; i++) {
     const mean = means[i] ?? 0
-    if (mean < TELLING_MEAN) continue
-    const square = ((values[i] ?? 0) - mean) ** 2
-    scratch[known++] = (square / MEDIAN_OF_SQUARE - mean) / (mean * mean)
+    if (!isOfIt(mean)) continue
+    scratch[hours++] = ((values[i] ?? 0) - mean) ** 2 / mean
+    sum += mean
   }
-  const days = n / DAY_HOURS
-  // A short training says little about the spread, so the least φ falls with its length, down to 0.05.
-  const least = Math.max(0.05, 0.3 / Math.sqrt(Math.max(1, days)))
-  if (known < DAY_HOURS) return Math.max(UNKNOWN_DISPERSION, least)
-  const median = Math.max(0, quantileOf(scratch, known, 0.5))
-  return Math.min(MAX_DISPERSION, Math.max(least, 1.1 * Math.sqrt(median)))
+  return {
+    hours,
+    mean: sum / Math.max(1, hours),
+    ratio: trimmedMean(hours) / TRIMMED_MEAN_OF_SQUARE,
+  }
 }
 
 /** Autocorrelation at lag 1 of the surprises in `values`, each limited to ±3. */
 function correlationOf(n: number): number {
   const cut = (i: number): number => Math.min(3, Math.max(-3, values[i] ?? 0))
-  let [products, squares] = [0, 1e-9]
+  let [products, own] = [0, 1e-9]
   for (let i = 1; i < n; i++) {
     products += cut(i) * cut(i - 1)
-    squares += cut(i) * cut(i)
+    own += cut(i) * cut(i)
   }
-  return Math.min(0.98, Math.max(0, products / squares))
-}
-
-/** Baselines of the days from the one of `from` on, each fitted to days before it. */
-export interface RollingBaseline {
-  /** Index of the first hour, a midnight. */
-  readonly from: number
-  readonly baselines: readonly (Baseline | null)[]
-  readonly levels: readonly number[]
-}
-
-const TRAINING_DAYS = 21
-const MATURE_DAYS = 14
-
-/**
- * Fits baselines to up to 21 days: anew for every Monday, and for every day in the first two weeks of a series.
- *
- * @param firstDay first whole day of the series
- */
-export function fitRolling(hours: Hours, from: number, firstDay: number): RollingBaseline {
-  const baselines: (Baseline | null)[] = []
-  const levels: number[] = []
-  let fittedUntil = -1
-  let fitted: Fitted | null = null
-  let trainedFrom = 0
-  for (let day = Math.floor(from / DAY_HOURS); day * DAY_HOURS < hours.counts.length; day++) {
-    const until = trainingEnd(hours, firstDay, day)
-    if (until !== fittedUntil) {
-      fittedUntil = until
-      trainedFrom = Math.max(firstDay, until - TRAINING_DAYS)
-      const [first, last] = [trainedFrom * DAY_HOURS, until * DAY_HOURS]
-      fitted = fitBaseline(hours, first, last, hours.counts.length)
-    }
-    baselines.push(fitted?.baseline ?? null)
-    levels.push(fitted?.levels[day - trainedFrom] ?? 1)
-  }
-  return { from, baselines, levels }
-}
-
-/** @returns the day after the last one of the training */
-function trainingEnd({ startHour }: Hours, firstDay: number, day: number): number {
-  const monday = day - weekdayOf(startHour + day * DAY_HOURS)
-  return monday - firstDay >= MATURE_DAYS ? monday : day
-}
-
-let expectedPool = new Float64Array(0)
-
-/** Expected counts from `from` on. The array is reused: the next call overwrites it. */
-export function expectedCounts(
-  { counts, startHour }: Hours,
-  { from, baselines, levels }: RollingBaseline,
-): Float64Array {
-  if (expectedPool.length < counts.length) expectedPool = new Float64Array(counts.length)
-  for (const [day, baseline] of baselines.entries()) {
-    const [midnight, level] = [from + day * DAY_HOURS, levels[day] ?? 1]
-    const cell = firstCellOf(startHour + midnight)
-    const until = Math.min(midnight + DAY_HOURS, counts.length)
-    for (let i = midnight; i < until; i++)
-      expectedPool[i] = level * (baseline?.profile[cell + i - midnight] ?? 0)
-  }
-  return expectedPool
+  return Math.min(0.98, Math.max(0, products / own))
 }

@@ -1,5 +1,6 @@
 import type { Contribution, Explanation, InsightAnomaly } from '../model/insights.js'
 import { HOUR_MS } from '../model/time.js'
+import { DAY_HOURS, WEEK_HOURS } from './frame.js'
 import type { ComparedSpans, ContributorCounts, Rollups } from './rollups.js'
 
 interface ExplainOptions {
@@ -13,20 +14,27 @@ interface Lengths {
   readonly duringHours: number
 }
 
-/** The span before an anomaly is as long as its own, and at least this long. */
+const WEEKS_COMPARED = 3
+/** With fewer weeks an anomaly is compared with the days before. */
+const LEAST_WEEKS = 2
+const DAYS_COMPARED = 6
+/** With no day, either, with the hours before: as many as it has, and at least so many. */
 const LEAST_BEFORE_HOURS = 6
 const MAX_CONTRIBUTIONS = 5
 /** Contributions below this share of the change are noise. */
 const LEAST_EXPLAINED = 0.02
 
-/** Compares an anomaly's span with the one before it: which templates, sources and hosts changed most. */
+/**
+ * Compares an anomaly's span with what is usual then, the same hours of the weeks before: which templates, sources
+ * and hosts changed most.
+ */
 export async function explain(
   rollups: Rollups,
   anomaly: InsightAnomaly,
   options: ExplainOptions,
 ): Promise<Explanation> {
   const { scope, severity, startedAtMs, endedAtMs } = anomaly
-  const spans = spansOf(anomaly)
+  const spans = await spansOf(rollups, anomaly, options.signal)
   // Hosts are counted by source and severity only, so those of a template are of its main severity.
   const hostSeverity = scope === 'template' ? (severity ?? '') : spans.severity
   const [templates, sources, hosts] = await Promise.all([
@@ -38,7 +46,7 @@ export async function explain(
   return {
     fromMs: startedAtMs,
     toMs: endedAtMs,
-    beforeFromMs: spans.before * HOUR_MS,
+    beforeFromMs: (spans.earlier[0] ?? spans.from) * HOUR_MS,
     templates: contributionsOf(templates, lengths),
     sources,
     hosts: contributionsOf(hosts, lengths),
@@ -51,7 +59,7 @@ export async function contributingSources(
   anomaly: InsightAnomaly,
   { isWatched, signal }: ExplainOptions,
 ): Promise<readonly Contribution[]> {
-  const spans = spansOf(anomaly)
+  const spans = await spansOf(rollups, anomaly, signal)
   const counted = await rollups.sourceContributions(spans, signal)
   return contributionsOf(
     counted.filter(({ name }) => isWatched(name)),
@@ -59,20 +67,36 @@ export async function contributingSources(
   )
 }
 
-function spansOf({
-  scope,
-  source,
-  severity,
-  startedAtMs,
-  endedAtMs,
-}: InsightAnomaly): ComparedSpans {
+async function spansOf(
+  rollups: Rollups,
+  { scope, source, severity, startedAtMs, endedAtMs }: InsightAnomaly,
+  signal: AbortSignal | undefined,
+): Promise<ComparedSpans> {
   const [from, until] = [startedAtMs / HOUR_MS, endedAtMs / HOUR_MS]
-  const before = Math.max(0, from - Math.max(until - from, LEAST_BEFORE_HOURS))
-  return { source, severity: scope === 'severity' ? (severity ?? '') : '', before, from, until }
+  const past = { from: from - WEEKS_COMPARED * WEEK_HOURS, until: from }
+  const first = (await rollups.firstHour(source, past, signal)) ?? from
+  const ownSeverity = scope === 'severity' ? (severity ?? '') : ''
+  return { source, severity: ownSeverity, earlier: usualHours(from, until, first), from, until }
 }
 
-const lengthsOf = ({ before, from, until }: ComparedSpans): Lengths => ({
-  beforeHours: Math.max(1, from - before),
+/** The hours, ascending, that a span is compared with. @param first hour of its source */
+export function usualHours(from: number, until: number, first: number): readonly number[] {
+  const own = Array.from({ length: until - from }, (_, i) => from + i)
+  const before = (step: number, times: number): readonly number[] =>
+    Array.from({ length: times }, (_, i) => step * (times - i)).filter(
+      (hours) => from - hours >= first,
+    )
+  const days = Math.ceil((until - from) / DAY_HOURS)
+  const weeks = before(WEEK_HOURS, WEEKS_COMPARED)
+  const isYoung = weeks.length < LEAST_WEEKS
+  const shifts = isYoung ? before(days * DAY_HOURS, Math.floor(DAYS_COMPARED / days)) : weeks
+  if (shifts.length > 0) return shifts.flatMap((hours) => own.map((hour) => hour - hours))
+  const length = Math.min(from, Math.max(until - from, LEAST_BEFORE_HOURS))
+  return Array.from({ length }, (_, i) => from - length + i)
+}
+
+const lengthsOf = ({ earlier, from, until }: ComparedSpans): Lengths => ({
+  beforeHours: Math.max(1, earlier.length),
   duringHours: until - from,
 })
 

@@ -8,20 +8,26 @@ import { HOUR_MS } from '../model/time.js'
 const AHEAD_HOURS = 24
 const TRAINING_DAYS = 28
 const LEAST_DAYS = 4
-/** Days whose forecasts are made again to calibrate the width of the intervals. */
-const TRIED_DAYS = 12
+/** Days whose forecasts are made again to calibrate the width of the intervals, and those of them that come first. */
+const TRIED_DAYS = 24
+const LEAST_TRIED_DAYS = 3
 /** Share of hours that the intervals are to contain. */
 export const FORECAST_LEVEL = 0.9
 /** Half the width for that share under a normal distribution, without days to calibrate with. */
 const NORMAL_WIDTH = 1.645
 const LEAST_WIDTH = 1
+/** How far a day that the intervals missed by all its hours moves the share that the next ones aim at. */
+const STEP = 0.12
+const MOST_SHARE = 0.995
 
 /**
  * Forecasts the next 24 hours by the seasonal baseline. The width of the intervals is what the forecasts of the last
- * days needed, so they contain their share whatever the distribution of the counts is.
+ * days needed, so they contain their share whatever the distribution of the counts is. After days with anomalies,
+ * which contained less, they aim higher, and after others lower.
  *
  * @param whole how many whole hours there are; the forecast begins with the next one
- * Source: split conformal prediction (Lei et al., Distribution-Free Predictive Inference, JASA 2018).
+ * Sources: split conformal prediction (Lei et al., Distribution-Free Predictive Inference, JASA 2018); adaptive
+ * conformal inference (Gibbs and Candès, NeurIPS 2021).
  */
 export function forecastNext(hours: Hours, whole: number): Forecast {
   const begins = hours.counts.findIndex((count) => count > 0)
@@ -29,7 +35,7 @@ export function forecastNext(hours: Hours, whole: number): Forecast {
   const today = Math.floor(whole / DAY_HOURS)
   if (begins === -1 || whole < forecastFrom(begins)) return { hours: [], coverage: null }
   const tried = tryDays(hours, firstDay, today)
-  const width = widthFor(tried.flat())
+  const { width, coverage } = calibrate(tried)
   const { baseline, level } = fitUntil(hours, firstDay, today)
   const next = Array.from({ length: AHEAD_HOURS }, (_, i) => {
     const hour = hours.startHour + whole + i
@@ -42,7 +48,7 @@ export function forecastNext(hours: Hours, whole: number): Forecast {
       high: Math.ceil(high),
     }
   })
-  return { hours: next, coverage: coverageOf(tried) }
+  return { hours: next, coverage }
 }
 
 /** How many whole hours a forecast needs. @param begins index of the first occurrence */
@@ -75,21 +81,30 @@ function tryDays(hours: Hours, firstDay: number, today: number): readonly (reado
   return tried
 }
 
-function widthFor(surprises: readonly number[]): number {
+function widthFor(surprises: readonly number[], level: number): number {
   if (surprises.length < DAY_HOURS) return NORMAL_WIDTH
-  const share = Math.min(1, (FORECAST_LEVEL * (surprises.length + 1)) / surprises.length)
+  const share = Math.min(1, (level * (surprises.length + 1)) / surprises.length)
   const values = Float64Array.from(surprises)
   return Math.max(LEAST_WIDTH, quantileOf(values, values.length, share))
 }
 
-/** Cross-validated: each day is judged by the width that the other days give. */
-function coverageOf(tried: readonly (readonly number[])[]): number | null {
-  if (tried.length < 3) return null
-  let [covered, all] = [0, 0]
+interface Calibration {
+  readonly width: number
+  readonly coverage: number | null
+}
+
+/** Judges each day by the width that the days before it give, and aims the next width by how that went. */
+function calibrate(tried: readonly (readonly number[])[]): Calibration {
+  let [level, covered, all] = [FORECAST_LEVEL, 0, 0]
   for (const [i, day] of tried.entries()) {
-    const width = widthFor(tried.filter((_, other) => other !== i).flat())
-    covered += day.filter((each) => each <= width).length
+    if (i < LEAST_TRIED_DAYS) continue
+    const width = widthFor(tried.slice(0, i).flat(), level)
+    const inside = day.filter((each) => each <= width).length
+    covered += inside
     all += day.length
+    level += STEP * (FORECAST_LEVEL - inside / day.length)
+    level = Math.min(MOST_SHARE, Math.max(FORECAST_LEVEL - STEP, level))
   }
-  return Math.round((covered / all) * 1000) / 1000
+  const coverage = all === 0 ? null : Math.round((covered / all) * 1000) / 1000
+  return { width: widthFor(tried.flat(), level), coverage }
 }

@@ -9,14 +9,21 @@ export interface Frame {
   readonly hours: number
 }
 
-/** The longest training, and up to a week between its end and the first reported day. */
-const TRAINING_DAYS = 28
+/** An anomaly is over after so many whole days: what lasts longer is the new usual. */
+export const LASTING_DAYS = 5
+/**
+ * Days before the first reported one in which anomalies begin that reach it: one that began on the first of them has
+ * ended by then.
+ */
+export const LEAD_DAYS = LASTING_DAYS + 1
 const REPORTED_DAYS = 5
+/** Three weeks of training, up to six days from its end to a judged day, and a day for the longest span. */
+const LOOKBACK_DAYS = 28
 
 /** @param endHour hours since 1970, the one after the last whole hour */
 export function frameEndingAt(endHour: number): Frame {
   const today = Math.floor(endHour / DAY_HOURS)
-  const startHour = (today - REPORTED_DAYS - TRAINING_DAYS) * DAY_HOURS
+  const startHour = (today - REPORTED_DAYS - LEAD_DAYS - LOOKBACK_DAYS) * DAY_HOURS
   return { startHour, hours: endHour - startHour }
 }
 
@@ -26,3 +33,5 @@ export const reportedFrom = (frame: Frame): number =>
 
 /** Monday is 0. The formula follows from 1 January 1970, a Thursday. */
 export const weekdayOf = (hour: number): number => (Math.floor(hour / DAY_HOURS) + 3) % 7
+
+export const isWeekend = (hour: number): boolean => weekdayOf(hour) >= 5

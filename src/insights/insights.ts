@@ -54,6 +54,14 @@ const LOCK = 'insights:run'
 const LEASE = 'insights:lease'
 const ACTOR = 'insights'
 
+/** A run for the past sees less than a later one did, so it replaces what is shorter only. */
+const isNews = ({ anomaly, known }: TrackedAnomaly): boolean =>
+  known === null || known.endedAtMs < anomaly.endedAtMs
+
+/** Gravity is not stored. */
+const isStoredAs = (before: StoredAnomaly | undefined, now: StoredAnomaly): boolean =>
+  before !== undefined && isDeepStrictEqual(before, { ...now, gravity: before.gravity })
+
 export const createInsights = (deps: InsightDeps): Insights => new Insights(deps)
 
 /**
@@ -63,7 +71,7 @@ export const createInsights = (deps: InsightDeps): Insights => new Insights(deps
  * snapshot. The anomalies of a run that continue stored ones take over their ids (anomaly-tracking.ts). Alerts are
  * raised for those that are grave and new (alerts.ts), then anomalies and snapshot are stored (store.ts). One lock
  * serialises runs and deletions on all instances. A run for a time in the past stores the anomalies that are not
- * known yet, and raises no alerts.
+ * known yet, or were not known to go on so long, and raises no alerts.
  */
 export class Insights {
   readonly #deps: InsightDeps
@@ -210,10 +218,12 @@ export class Insights {
     const snapshot = withKnownIds(computed, anomalies, tracked)
     let alerted = 0
     if (isPast) {
-      const unknown = tracked.filter((each) => each.known === null)
-      const over = unknown.map(
-        ({ anomaly }) => ({ ...anomaly, state: 'over', alertedAtMs: 0 }) as const,
-      )
+      const news = tracked.filter((each) => isNews(each))
+      const over = news.map(({ anomaly, known: before }) => ({
+        ...anomaly,
+        state: 'over' as const,
+        alertedAtMs: before?.alertedAtMs ?? 0,
+      }))
       await this.#store.saveAnomalies(over, generatedAtMs)
     } else alerted = await this.#alertAndSave(known, tracked, generatedAtMs)
     const stored = { generatedAtMs, snapshot }
@@ -241,7 +251,7 @@ export class Insights {
     const before = new Map(known.map((each) => [each.id, each]))
     const changed = all
       .map((each) => (alerted.has(each.id) ? { ...each, alertedAtMs: nowMs } : each))
-      .filter((each) => !isDeepStrictEqual(before.get(each.id), each))
+      .filter((each) => !isStoredAs(before.get(each.id), each))
     await this.#store.saveAnomalies(changed, nowMs)
     return alerted.size
   }

@@ -54,16 +54,17 @@ export interface TemplateDay {
   readonly unsureEvents: number
 }
 
-/** A span and the one before it, hours since 1970; '' matches any source or severity. */
+/** A span and the hours that it is compared with, hours since 1970; '' matches any source or severity. */
 export interface ComparedSpans {
   readonly source: string
   readonly severity: Severity | ''
-  readonly before: number
+  /** Before `from`, ascending. */
+  readonly earlier: readonly number[]
   readonly from: number
   readonly until: number
 }
 
-/** Occurrences of a template, source or host in two compared spans. */
+/** Occurrences of a template, source or host in a span and in the hours that it is compared with. */
 export interface ContributorCounts {
   readonly name: string
   readonly before: number
@@ -77,6 +78,7 @@ type HostRow = ContributorCounts & { readonly all_before: number; readonly all_d
 const latestHourSql = statement<{ readonly until: number }, { readonly hour: number }>(
   'insight_latest_hour',
 )
+const firstHourSql = statement<Params, { readonly hour: number }>('insight_first_hour')
 const sourceNamesSql = statement<Seconds, SourceName>('insight_source_names')
 const sourceHoursSql = statement<Params, unknown>('insight_source_hours')
 const templateTotalsSql = statement<{ readonly since: number }, TemplateTotal>(
@@ -105,10 +107,11 @@ const spanParams = ({ from, until }: HourSpan): Seconds => ({
   from: toSeconds(from),
   until: toSeconds(until),
 })
-const comparedParams = ({ source, severity, before, ...span }: ComparedSpans) => ({
+const comparedParams = ({ source, severity, earlier, ...span }: ComparedSpans) => ({
   source,
   severity,
-  before: toSeconds(before),
+  before: toSeconds(earlier[0] ?? span.from),
+  earlier: earlier.map(toSeconds),
   ...spanParams(span),
 })
 
@@ -124,6 +127,12 @@ const createCountReads = (store: Store) => ({
   /** @returns the newest hour with occurrences before `untilHour`, or null */
   async latestHour(untilHour: number): Promise<number | null> {
     const [row] = await store.query(latestHourSql, { until: toSeconds(untilHour) }, options())
+    return row?.hour ?? null
+  },
+  /** @returns the first hour of a span with occurrences of a source, '' of any, or null */
+  async firstHour(source: string, span: HourSpan, signal?: AbortSignal): Promise<number | null> {
+    const params = { source, ...spanParams(span) }
+    const [row] = await store.query(firstHourSql, params, options(signal))
     return row?.hour ?? null
   },
   /** @returns the sources with counts in the span, by name */

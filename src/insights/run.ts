@@ -61,7 +61,7 @@ interface Run extends Required<RunDeps> {
 }
 
 /**
- * Computes a snapshot of 33 days of hourly counts.
+ * Computes a snapshot of 39 days of hourly counts.
  *
  * 1. Reads the counts of the sources by severity, page by page, and finds the anomalies of each series.
  * 2. Reads the counts of the templates; finds their anomalies, and those whose last 24 h differ from before.

@@ -9,6 +9,7 @@ import type {
 import { clearTable } from '../clickhouse/clear-table.js'
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
+import { gravityOf } from './gravity.js'
 
 export interface StoredAnomaly extends InsightAnomaly {
   /** Ms since 1970; 0 = it raised no alert. */
@@ -162,7 +163,13 @@ const toRow = (anomaly: StoredAnomaly, versionMs: number): object => ({
   alerted_at: iso(anomaly.alertedAtMs),
 })
 
-const toAnomaly = (row: PageRow): StoredAnomaly => ({
+/** Gravity follows from the rest; that of a leader is its own here, without its group's. */
+const toAnomaly = (row: PageRow): StoredAnomaly => {
+  const anomaly = fieldsOf(row)
+  return { ...anomaly, gravity: gravityOf(anomaly) }
+}
+
+const fieldsOf = (row: PageRow): Omit<StoredAnomaly, 'gravity'> => ({
   id: row.id,
   scope: row.scope,
   kind: row.kind,

@@ -2,7 +2,7 @@ import type { Severity } from '../model/event.js'
 import type { TemplateChange, TemplateChangeKind } from '../model/insights.js'
 import { surprise, twoSidedChance } from './negative-binomial.js'
 import { quantileOf } from './quantile.js'
-import { DAY_HOURS, weekdayOf } from './frame.js'
+import { DAY_HOURS, isWeekend } from './frame.js'
 import { HOUR_MS } from '../model/time.js'
 
 export interface TemplateSeries {
@@ -28,8 +28,10 @@ interface Context {
 const BASELINE_DAYS = 27
 /** Days of history that a judgement of growth needs. */
 const LEAST_DAYS = 7
-/** Days of the same kind, working day or weekend, that are compared alone. */
-const LEAST_ALIKE_DAYS = 6
+/** Days of the same kind, working day or weekend, that a judgement of growth needs. */
+const LEAST_ALIKE_DAYS = 3
+/** Days of 24 h with more hours of the other kind are compared with such days alone. */
+const MIXED_FROM_HOURS = 4
 /** A template reappears after at least this pause. */
 const AWAY_HOURS = 7 * DAY_HOURS
 /** And after at least this multiple of its longest pause before. */
@@ -46,7 +48,7 @@ const scratch = new Float64Array(BASELINE_DAYS)
 const squares = new Float64Array(BASELINE_DAYS)
 
 /**
- * Compares a template's last 24 h with the days before, working days with working days where there are enough.
+ * Compares a template's last 24 h with the days before, working days with working days and weekends with weekends.
  *
  * @returns null when they do not differ
  */
@@ -59,16 +61,20 @@ export function changeOf(template: TemplateSeries, context: Context): TemplateCh
   if (isNew) return count === 0 ? null : described(template, 'new', count, 1 / historyDays)
   if (count > 0 && hasReappeared(template.counts, hours))
     return described(template, 'reappeared', count, 1 / historyDays)
-  if (hours < knownGrownFrom(sourceFrom)) return null
+  if (historyDays < LEAST_DAYS) return null
   return growthOf(template, count, Math.min(historyDays, BASELINE_DAYS), context)
 }
 
 /** From how many whole hours on new templates are told apart. @param sourceFrom index of the source's first occurrence */
 export const knownNewFrom = (sourceFrom: number): number => sourceFrom + 2 * DAY_HOURS
 
-/** The same for templates that grew, shrank or vanished. */
-export const knownGrownFrom = (sourceFrom: number): number =>
-  sourceFrom + (LEAST_DAYS + 1) * DAY_HOURS
+/** The same for templates that grew, shrank or vanished; `startHour` is that of index 0, in hours since 1970. */
+export function knownGrownFrom(sourceFrom: number, startHour: number): number {
+  for (let hours = sourceFrom + (LEAST_DAYS + 1) * DAY_HOURS; ; hours++) {
+    const days = Math.floor((hours - sourceFrom) / DAY_HOURS) - 1
+    if (alikeDays(startHour + hours, days).length >= LEAST_ALIKE_DAYS) return hours
+  }
+}
 
 function growthOf(
   template: TemplateSeries,
@@ -76,7 +82,13 @@ function growthOf(
   days: number,
   { startHour, hours }: Context,
 ): TemplateChange | null {
-  const known = alikeDays(template.counts, startHour, hours, days)
+  const alike = alikeDays(startHour + hours, days)
+  const known = alike.length
+  if (known < LEAST_ALIKE_DAYS) return null
+  for (const [i, day] of alike.entries()) {
+    const to = hours - day * DAY_HOURS
+    scratch[i] = sumOf(template.counts, to - DAY_HOURS, to)
+  }
   const mean = Math.max(quantileOf(scratch, known, 0.5), middleMean(known))
   for (let i = 0; i < known; i++)
     squares[i] =
@@ -91,19 +103,20 @@ function growthOf(
   return { ...described(template, change, count, mean), chance: twoSidedChance(score) }
 }
 
-/** Puts the totals of the days of 24 h before the last one into `scratch`, newest first. @returns how many */
-function alikeDays(counts: Float64Array, startHour: number, hours: number, days: number): number {
-  const isWeekend = (day: number): boolean =>
-    weekdayOf(startHour + hours - day * DAY_HOURS - DAY_HOURS / 2) >= 5
-  const alike: number[] = []
-  for (let day = 1; day <= days; day++) if (isWeekend(day) === isWeekend(0)) alike.push(day)
+/** @returns which of the days of 24 h before the last one are of its kind, the newest first */
+function alikeDays(endHour: number, days: number): readonly number[] {
+  const own = kindOf(endHour)
   const all = Array.from({ length: days }, (_, i) => i + 1)
-  const chosen = alike.length >= LEAST_ALIKE_DAYS ? alike : all
-  for (const [i, day] of chosen.entries()) {
-    const to = hours - day * DAY_HOURS
-    scratch[i] = sumOf(counts, to - DAY_HOURS, to)
-  }
-  return chosen.length
+  return all.filter((day) => kindOf(endHour - day * DAY_HOURS) === own)
+}
+
+/** What most of 24 hours are, and where they are of both kinds, which comes first. */
+function kindOf(endHour: number): string {
+  const [first, last] = [isWeekend(endHour - DAY_HOURS), isWeekend(endHour - 1)]
+  if (first === last) return `${first}`
+  const hoursOfLast = ((endHour % DAY_HOURS) + DAY_HOURS) % DAY_HOURS
+  if (hoursOfLast <= MIXED_FROM_HOURS) return `${first}`
+  return hoursOfLast >= DAY_HOURS - MIXED_FROM_HOURS ? `${last}` : `${first} ${last}`
 }
 
 /** Interquartile mean: the median of days with few occurrences is coarse. */

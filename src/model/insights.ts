@@ -4,8 +4,11 @@ import type { Severity } from './event.js'
 export const ANOMALY_SCOPES = ['all', 'source', 'severity', 'template'] as const
 export type AnomalyScope = (typeof ANOMALY_SCOPES)[number]
 
-export const ANOMALY_KINDS = ['spike', 'drop', 'silence'] as const
+/** `new`: an ERROR or CRITICAL template that did not occur in the two weeks before. */
+export const ANOMALY_KINDS = ['spike', 'drop', 'silence', 'new'] as const
 export type AnomalyKind = (typeof ANOMALY_KINDS)[number]
+
+export const isRise = (kind: AnomalyKind): boolean => kind === 'spike' || kind === 'new'
 
 export const ANOMALY_STATES = ['ongoing', 'over'] as const
 export type AnomalyState = (typeof ANOMALY_STATES)[number]
@@ -35,6 +38,8 @@ export interface InsightAnomaly {
   readonly expectedMost: number
   /** Standard deviations of a normal distribution that are as unlikely, at most 50. */
   readonly score: number
+  /** How much it matters: how sure, how large and how severe it and its group are. */
+  readonly gravity: number
   /** Id of the leader of its anomaly group; null for a leader. */
   readonly partOf: string | null
 }
@@ -71,7 +76,7 @@ export interface Forecast {
   readonly coverage: number | null
 }
 
-/** A template, source or host in the span of an anomaly and in the span before. */
+/** A template, source or host in the span of an anomaly and in the hours that it is compared with. */
 export interface Contribution {
   /** A template's id, or the name of a source or host. */
   readonly name: string
@@ -84,10 +89,11 @@ export interface Contribution {
   readonly shareDuring: number
 }
 
-/** What changed most from the span before an anomaly to its own. */
+/** What changed most from the usual hours to those of an anomaly. */
 export interface Explanation {
   readonly fromMs: number
   readonly toMs: number
+  /** The first of the hours that it is compared with. */
   readonly beforeFromMs: number
   readonly templates: readonly Contribution[]
   /** Empty for an anomaly of one source. */
@@ -116,7 +122,13 @@ export interface MlHealth {
   readonly agreement: number | null
 }
 
-export const LEARNED = ['anomalies', 'new_templates', 'grown_templates', 'forecast'] as const
+export const LEARNED = [
+  'anomalies',
+  'anomalies_of_weekends',
+  'new_templates',
+  'grown_templates',
+  'forecast',
+] as const
 
 /** What a run can't find yet, because no source has sent for long enough. */
 export interface Learning {

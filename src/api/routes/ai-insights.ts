@@ -210,8 +210,8 @@ export const aiInsightRoutes = [
     path: '/api/ai-insights/anomalies/{anomaly_id}',
     summary: 'An anomaly with the templates, sources and hosts that explain it',
     description:
-      'Compares its span with the span before, which is as long, but at least six hours. `explains` is the ' +
-      'share of the change that a template, source or host makes up. Counts are hourly.',
+      'Compares its span with the same hours of the three weeks before, of a newer source with those of six days. ' +
+      '`explains` is the share of the change that a template, source or host makes up. Counts are hourly.',
     role: 'viewer',
     limit: 'none',
     question: 'rollup',

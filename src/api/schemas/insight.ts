@@ -47,6 +47,10 @@ export const AnomalySchema = Type.Object({
   score: Type.Number({
     description: 'standard deviations of a normal distribution that are as unlikely, at most 50',
   }),
+  gravity: Type.Number({
+    description:
+      'how much it matters: the score times how severe and how large it is; with its group it decides on an alert',
+  }),
   part_of: OrNull(
     Type.String({
       description:
@@ -86,7 +90,7 @@ export const ForecastSchema = Type.Object({
 export const ContributionSchema = Type.Object({
   name: Type.String(),
   text: OrNull(Type.String({ description: 'text of a template' })),
-  before: Type.Number({ description: 'occurrences an hour in the span before' }),
+  before: Type.Number({ description: 'occurrences an hour in the hours that it is compared with' }),
   during: Type.Number({ description: 'occurrences an hour in its span' }),
   explains: Type.Number({ description: 'share of the change of the sum; 1 = all of it' }),
   share_before: Share,
@@ -98,7 +102,8 @@ export const ExplanationSchema = Type.Object({
   to: Timestamp,
   before_from: Type.String({
     format: 'date-time',
-    description: 'beginning of the span before, which is as long, but at least six hours',
+    description:
+      'the first of the hours that it is compared with: the same hours of three weeks, for a new source of six days, or the hours before',
   }),
   templates: Type.Array(ContributionSchema),
   sources: Type.Array(ContributionSchema, { description: 'empty for an anomaly of one source' }),

@@ -168,6 +168,7 @@ const Change = ({ one }: { readonly one: TemplateChange }) => (
 
 const FINDS: Readonly<Record<string, string>> = {
   anomalies: 'anomalies',
+  anomalies_of_weekends: 'anomalies of weekends',
   new_templates: 'new templates',
   grown_templates: 'grown and vanished templates',
   forecast: 'a forecast',

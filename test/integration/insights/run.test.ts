@@ -145,7 +145,7 @@ test('merged templates are one series, and sources that are not watched are left
   t.equal(apart.snapshot.series, snapshot.series + 1)
 
   const rollups = createRollups(store, MERGES)
-  const span = { before: END - 4, from: END - 2, until: END }
+  const span = { earlier: [END - 4, END - 3], from: END - 2, until: END }
   const counted = await rollups.templateContributions({ ...span, source: 'web', severity: 'INFO' })
   t.same(
     counted.map(({ name }) => name),

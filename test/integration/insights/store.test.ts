@@ -38,6 +38,7 @@ const stored = (id: string, hour: number, fields: Partial<StoredAnomaly> = {}): 
   expectedLeast: 0,
   expectedMost: 4,
   score: 8,
+  gravity: 8,
   partOf: null,
   alertedAtMs: 0,
   ...fields,

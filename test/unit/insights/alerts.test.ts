@@ -23,11 +23,12 @@ const anomaly = (fields: Partial<StoredAnomaly> = {}): StoredAnomaly => ({
   expectedLeast: 60,
   expectedMost: 150,
   score: 12,
+  gravity: 12,
   partOf: null,
   alertedAtMs: 0,
   ...fields,
 })
-const RULES = { leastScore: 10, holdDownMs: 6 * HOUR_MS, nowMs: NOW }
+const RULES = { leastGravity: 10, holdDownMs: 6 * HOUR_MS, nowMs: NOW }
 const alertsOf = (...all: StoredAnomaly[]): string[] =>
   dueAlerts(all, RULES, () => 'disk <*> is full').map(
     ({ severity, title }) => `${severity} ${title}`,
@@ -44,7 +45,7 @@ test('an alert of a grave anomaly says what was observed and expected', async (t
 })
 
 test('slight and old anomalies, parts of others, and those with an alert raise none', async (t) => {
-  t.same(alertsOf(anomaly({ score: 9.9 })), [])
+  t.same(alertsOf(anomaly({ gravity: 9.9 })), [])
   t.same(alertsOf(anomaly({ endedAtMs: NOW - 25 * HOUR_MS })), [])
   t.same(alertsOf(anomaly({ partOf: 'b' })), [])
   t.same(alertsOf(anomaly({ alertedAtMs: 1 })), [])
@@ -55,7 +56,7 @@ test('a series raises one alert within the hold-down, and another after it', asy
   t.same(alertsOf(anomaly(), before), [])
   t.equal(alertsOf(anomaly(), { ...before, alertedAtMs: NOW - 7 * HOUR_MS }).length, 1)
   t.equal(alertsOf(anomaly(), { ...before, source: 'db' }).length, 1, 'another source')
-  t.equal(alertsOf(anomaly(), anomaly({ id: 'c', score: 11 })).length, 1, 'two at once')
+  t.equal(alertsOf(anomaly(), anomaly({ id: 'c', gravity: 11 })).length, 1, 'two at once')
   t.equal(alertsOf(anomaly(), anomaly({ id: 'c', kind: 'drop' })).length, 2, 'the other way')
 })
 

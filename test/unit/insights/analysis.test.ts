@@ -1,5 +1,6 @@
 import { test } from 'tap'
-import { generate, seeded } from '../../../bench/insights/generate.js'
+import { generate } from '../../../bench/insights/generate.js'
+import { seeded } from '../../../bench/insights/random.js'
 import { Analysis, inOrder, type AnalysedTemplate } from '../../../src/insights/analysis.js'
 import { groupAnomalies } from '../../../src/insights/anomaly-groups.js'
 import { forecastNext } from '../../../src/insights/forecast.js'

@@ -1,7 +1,7 @@
 /** What a run says that it can't find yet, it finds from the hour on that it names, and not an hour before. */
 import { test } from 'tap'
 import { Analysis, type AnalysedTemplate } from '../../../src/insights/analysis.js'
-import { frameEndingAt } from '../../../src/insights/frame.js'
+import { frameEndingAt, isWeekend } from '../../../src/insights/frame.js'
 import { LEARNED, type InsightSnapshot, type Learning } from '../../../src/model/insights.js'
 import { HOUR_MS } from '../../../src/model/time.js'
 
@@ -39,6 +39,9 @@ function runAt(endHour: number, begins: number, firstSeenHour: number): InsightS
 
 const FOUND: Record<Learning['finds'], (endHour: number, begins: number) => boolean> = {
   anomalies: (end, begins) =>
+    runAt(end, begins, begins).anomalies.some(({ scope }) => scope === 'source'),
+  anomalies_of_weekends: (end, begins) =>
+    isWeekend(end - 1) &&
     runAt(end, begins, begins).anomalies.some(({ scope }) => scope === 'source'),
   new_templates: (end, begins) =>
     runAt(end, begins, end - 1).templates.some(({ change }) => change === 'new'),

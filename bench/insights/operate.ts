@@ -1,0 +1,122 @@
+import { dueAlerts } from '../../src/insights/alerts.js'
+import { Analysis, inOrder } from '../../src/insights/analysis.js'
+import { trackAnomalies } from '../../src/insights/anomaly-tracking.js'
+import { groupAnomalies } from '../../src/insights/anomaly-groups.js'
+import { frameEndingAt } from '../../src/insights/frame.js'
+import type { StoredAnomaly } from '../../src/insights/store.js'
+import { SEVERITIES } from '../../src/model/event.js'
+import { DAY_MS, HOUR_MS } from '../../src/model/time.js'
+import type { SimulatedSource } from './simulate.js'
+
+/** Hours since 1970 of index 0, a Monday. */
+const START = 96 + 168 * 2500
+const LEAST_GRAVITY = 10
+const HOLD_DOWN_MS = 6 * HOUR_MS
+
+/** Hours are indexes of the counts. */
+export interface Told {
+  readonly source: string
+  readonly scope: string
+  readonly kind: string
+  readonly name: string
+  readonly from: number
+  readonly to: number
+  readonly score: number
+  /** The hour at whose end it was first found, or the alert was raised. */
+  readonly at: number
+}
+
+export interface Operated {
+  /** Anomalies that lead their group. */
+  readonly anomalies: readonly Told[]
+  readonly alerts: readonly Told[]
+}
+
+/** Runs every hour from one on over simulated sources, with everything but the database, as the service does. */
+export function operate(sources: readonly SimulatedSource[], from: number): Operated {
+  const all = sources.map(({ name, templates }) => ({
+    name,
+    templates,
+    severities: SEVERITIES.map((severity) =>
+      sumOf(templates.filter((each) => each.severity === severity)),
+    ),
+  }))
+  const length = sources[0]?.templates[0]?.counts.length ?? 0
+  const known = new Map<string, StoredAnomaly>()
+  const firstTold = new Map<string, number>()
+  const alerts: Told[] = []
+  for (let hour = from; hour <= length; hour++) {
+    const frame = frameEndingAt(START + hour)
+    const offset = frame.startHour - START
+    const cut = (counts: Float64Array): Float64Array => {
+      const own = new Float64Array(frame.hours)
+      own.set(counts.subarray(Math.max(0, offset), hour), Math.max(0, -offset))
+      return own
+    }
+    const analysis = new Analysis(frame, frame.hours)
+    for (const { name, severities } of all) {
+      analysis.addSource({ source: name, severities: severities.map(cut) })
+    }
+    for (const { name, templates } of all)
+      for (const [i, { severity, counts }] of templates.entries()) {
+        const first = counts.findIndex((count) => count > 0)
+        if (first === -1 || first >= hour) continue
+        analysis.addTemplate({
+          templateId: `${name}/${i}`,
+          source: name,
+          severity,
+          counts: cut(counts),
+          firstSeenMs: (START + first) * HOUR_MS,
+          lastSeenMs: 0,
+          routine: 0,
+          routineEvents: 0,
+          unsureEvents: 0,
+        })
+      }
+    const nowMs = (START + hour) * HOUR_MS
+    const stored = [...known.values()].filter(
+      ({ startedAtMs }) => startedAtMs > nowMs - 12 * DAY_MS,
+    )
+    const tracked = trackAnomalies(inOrder(groupAnomalies(analysis.anomalies)), stored)
+    for (const { anomaly, known: before } of tracked) {
+      known.set(anomaly.id, { ...anomaly, alertedAtMs: before?.alertedAtMs ?? 0 })
+      if (!firstTold.has(anomaly.id)) firstTold.set(anomaly.id, hour)
+    }
+    const rules = { leastGravity: LEAST_GRAVITY, holdDownMs: HOLD_DOWN_MS, nowMs }
+    const current = [...known.values()].filter(
+      ({ startedAtMs }) => startedAtMs > nowMs - 12 * DAY_MS,
+    )
+    for (const { anomaly } of dueAlerts(current, rules, () => null)) {
+      alerts.push(toTold(anomaly, hour))
+      known.set(anomaly.id, { ...anomaly, alertedAtMs: nowMs })
+    }
+  }
+  const anomalies = [...known.values()]
+    .filter(({ partOf }) => partOf === null)
+    .map((each) => toTold(each, firstTold.get(each.id) ?? 0))
+  return { anomalies, alerts }
+}
+
+const toTold = (
+  each: Pick<
+    StoredAnomaly,
+    'source' | 'scope' | 'kind' | 'severity' | 'templateId' | 'score' | 'startedAtMs' | 'endedAtMs'
+  >,
+  at: number,
+): Told => ({
+  source: each.source,
+  scope: each.scope,
+  kind: each.kind,
+  name: each.templateId ?? each.severity ?? '',
+  from: each.startedAtMs / HOUR_MS - START,
+  to: each.endedAtMs / HOUR_MS - START,
+  score: each.score,
+  at,
+})
+
+function sumOf(all: readonly { readonly counts: Float64Array }[]): Float64Array {
+  const sum = new Float64Array(all[0]?.counts.length ?? 0)
+  for (const { counts } of all)
+    for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] ?? 0) + (counts[i] ?? 0)
+  return sum
+}

@@ -1,0 +1,307 @@
+import { sharedOver, type Baseline, type Hours } from './baseline.js'
+import { DAY_HOURS, isWeekend, WEEK_HOURS } from './frame.js'
+import { surprise } from './negative-binomial.js'
+import { expectedCounts, type RollingBaseline } from './rolling-baseline.js'
+
+/** The counts of a series beside what its past lets expect, as sums from any hour to any other. */
+export interface Series extends RollingBaseline {
+  readonly hours: Hours
+  /** Expected counts from `from` on; 0 where nothing is expected yet. */
+  readonly means: Float64Array
+  /** Prefix sums from `from` on: counts, counts limited to what one hour may add, means, and squared means. */
+  readonly counted: Float64Array
+  readonly limited: Float64Array
+  readonly expected: Float64Array
+  readonly squares: Float64Array
+  /** Whole hours; a count at this index is of the running hour. */
+  readonly whole: number
+}
+
+/** The shortest span that ends at an hour and is an anomaly. */
+export interface Notice {
+  readonly span: number
+  readonly score: number
+}
+
+/**
+ * Surprise from which on a span is an anomaly. Of 8,760 hours a year, some 2 independent spans and ten series a source
+ * one in 175,000 may be a false alarm: 4.4 standard deviations. Counts have a longer tail above than the model has.
+ */
+const NOTABLE_FALL = 4.4
+const NOTABLE_RISE = 5
+/** The spread of few days is uncertain: with n of them the threshold is higher by so many nths. */
+const UNCERTAIN_DAYS = 2
+/** Least multiple of the surprise that the series reaches time and again. */
+const BEYOND_USUAL = 1.8
+/** Least multiple of the excess of the series' ordinary bursts. */
+const BEYOND_BURSTS = 1.5
+/** Surprise from which on an hour next to an anomaly belongs to it. */
+const BELONGS = 2.2
+/** Least surprise compared with the same hours of earlier days or weeks. */
+const UNLIKE_EARLIER = 3.5
+/** Hours of the spans that are summed: long ones find small changes that last. */
+const SPANS = [1, 2, 3, 6, 12, 24] as const
+/** The last part of a span, which must deviate itself, is this part of it. */
+const LAST_PART = 4
+/** Least difference from what was expected, however unlikely it is. */
+const LEAST_DIFFERENCE = 10
+const LEAST_RISE = 1.4
+const LEAST_FALL = 0.65
+const WEEKS_COMPARED = 3
+/** A change of schedule repeats after these hours: the next day, after a weekend, the next week. */
+const REPEATS_AFTER = [DAY_HOURS, 2 * DAY_HOURS, 3 * DAY_HOURS, WEEK_HOURS] as const
+/** Hours without an anomaly between one and its repetition. */
+const APART_HOURS = 4
+export const SILENT_SHARE = 0.02
+/** A series with more empty hours than this share is not steady. */
+const STEADY_EMPTY_SHARE = 0.02
+
+let pools = [0, 1, 2, 3].map(() => new Float64Array(0))
+
+/** The arrays are reused: the next call overwrites them. */
+export function seriesOf(hours: Hours, rolling: RollingBaseline, whole: number): Series {
+  const { length } = hours.counts
+  const means = expectedCounts(hours, rolling)
+  if ((pools[0]?.length ?? 0) <= length) pools = pools.map(() => new Float64Array(length + 1))
+  const [counted, limited, expected, squares] = pools
+  if (!counted || !limited || !expected || !squares) throw new Error('bug: four pools')
+  let [n, x, m, m2] = [0, 0, 0, 0]
+  for (let i = rolling.from; i < length; i++) {
+    counted[i] = n
+    limited[i] = x
+    expected[i] = m
+    squares[i] = m2
+    const baseline = baselineOf(rolling, i)
+    if (baseline === null) continue
+    const mean = means[i] ?? 0
+    const count = hours.counts[i] ?? 0
+    n += count
+    x += exact(limitedCount(baseline, mean, count))
+    m += exact(mean)
+    m2 += exact(mean * mean)
+  }
+  counted[length] = n
+  limited[length] = x
+  expected[length] = m
+  squares[length] = m2
+  return { ...rolling, hours, means, counted, limited, expected, squares, whole }
+}
+
+/** A multiple of 2^-16: sums of such numbers have no rounding errors, so a span has one sum wherever the counts begin. */
+const exact = (value: number): number => Math.round(value * 65_536) / 65_536
+
+const baselineOf = ({ baselines, from }: RollingBaseline, i: number): Baseline | null =>
+  baselines[Math.floor((i - from) / DAY_HOURS)] ?? null
+
+/** A count, limited to what would be notable alone if it were normal: one hour says little about those next to it. */
+function limitedCount(baseline: Baseline, mean: number, count: number): number {
+  const { clumping, dispersion, levelError } = baseline
+  const relative = dispersion * dispersion + levelError * levelError
+  const most = NOTABLE_FALL * Math.sqrt(clumping * mean + relative * mean * mean) + 1
+  return Math.min(mean + most, Math.max(mean - most, count))
+}
+
+export interface Sum {
+  readonly observed: number
+  readonly expected: number
+  /** Sum of the squared expected counts. */
+  readonly squares: number
+}
+
+/** The sum of the hours from one to before another, each limited to what would be an anomaly alone. */
+const limitedSum = ({ limited, expected, squares }: Series, from: number, to: number): Sum => ({
+  observed: (limited[to] ?? 0) - (limited[from] ?? 0),
+  expected: (expected[to] ?? 0) - (expected[from] ?? 0),
+  squares: (squares[to] ?? 0) - (squares[from] ?? 0),
+})
+
+/** The sum of the hours from one to before another. */
+export const sumOf = ({ counted, expected, squares }: Series, from: number, to: number): Sum => ({
+  observed: (counted[to] ?? 0) - (counted[from] ?? 0),
+  expected: (expected[to] ?? 0) - (expected[from] ?? 0),
+  squares: (squares[to] ?? 0) - (squares[from] ?? 0),
+})
+
+/** What a span of hours from one to before another is judged by. */
+export interface Judge {
+  readonly baseline: Baseline
+  /** φ of the span's sum. */
+  readonly spread: number
+}
+
+/**
+ * φ of the sum of a span: of its hours, whose deviations are autocorrelated (first-order autoregression), of the error
+ * of their profile, which is the mean of few days, and of the level's error, which nothing averages out. The effective
+ * number of hours is (Σμ)²/Σμ²: where one hour has nearly all of the span, nothing averages out.
+ */
+export function judgeOf(series: Series, from: number, to: number, sum: Sum): Judge | null {
+  const baseline = baselineOf(series, to - 1)
+  if (baseline === null) return null
+  const { dispersion, correlation, clumping, days, trained, levelError } = baseline
+  const span = to - from
+  const shared = sharedOver(span, correlation)
+  const hours = sum.squares === 0 ? span : (sum.expected * sum.expected) / sum.squares
+  const own = dispersion * dispersion
+  const mean = Math.max(sum.expected / span, 0.05)
+  const kind = isWeekend(series.hours.startHour + to - 1) ? 1 : 0
+  const known = trained < 3 ? trained * DAY_HOURS : Math.max(1, days[kind])
+  const profile = (own + clumping / mean) / known
+  const spread = own * Math.min(1, shared / hours) + profile / hours + levelError * levelError
+  return { baseline, spread: Math.sqrt(spread) }
+}
+
+export const surpriseOf = (sum: Sum, { baseline: { clumping }, spread }: Judge): number =>
+  surprise(sum.observed / clumping, sum.expected / clumping, spread)
+
+/** Whether an hour is too high, or too low, by a factor that matters. */
+export function deviates({ hours, means }: Series, i: number, isUp: boolean): boolean {
+  const [observed, mean] = [hours.counts[i] ?? 0, means[i] ?? 0]
+  return isUp ? observed > LEAST_RISE * mean : observed < LEAST_FALL * mean
+}
+
+/** Whether an hour belongs to an anomaly next to it. It depends on the three hours up to it and their baseline only. */
+export function belongs(series: Series, i: number, isUp: boolean): boolean {
+  if (i >= series.whole || !deviates(series, i, isUp)) return false
+  for (const span of [1, 3]) {
+    const from = Math.max(series.from, i + 1 - span)
+    const sum = limitedSum(series, from, i + 1)
+    const judge = judgeOf(series, from, i + 1, sum)
+    if (judge === null) return false
+    if ((isUp ? 1 : -1) * surpriseOf(sum, judge) >= BELONGS) return true
+  }
+  return false
+}
+
+/**
+ * Judges the spans that end at an hour. It depends on nothing but the counts of four weeks up to the hour, so it does
+ * not matter when it is asked, or what was found before.
+ */
+export function noticeAt(series: Series, end: number, isUp: boolean): Notice | null {
+  // The running hour is judged alone, and only for being too much: it can still grow.
+  const isRunning = end >= series.whole
+  if (baselineOf(series, end) === null || (isRunning && !isUp)) return null
+  for (const span of SPANS) {
+    const from = end + 1 - span
+    if (from < series.from || (isRunning && span > 1)) return null
+    if (!isWorthwhile(sumOf(series, from, end + 1), isUp)) continue
+    const last = end + 1 - Math.ceil(span / LAST_PART)
+    if (!isFar(sumOf(series, last, end + 1), isUp)) continue
+    const sum = span === 1 ? sumOf(series, end, end + 1) : limitedSum(series, from, end + 1)
+    const score = scoreOf(series, { from, end, sum, isUp })
+    if (score > 0) return { span, score }
+  }
+  return null
+}
+
+/** Saves most spans the logarithms of `surprise`. */
+const isWorthwhile = (sum: Sum, isUp: boolean): boolean =>
+  Math.abs(sum.observed - sum.expected) >= LEAST_DIFFERENCE && isFar(sum, isUp)
+
+const isFar = ({ observed, expected }: Sum, isUp: boolean): boolean =>
+  isUp ? observed >= LEAST_RISE * expected : observed <= LEAST_FALL * expected
+
+interface Span {
+  readonly from: number
+  readonly end: number
+  readonly sum: Sum
+  readonly isUp: boolean
+}
+
+/** @returns 0 when the span is no anomaly */
+function scoreOf(series: Series, span: Span): number {
+  const { from, end, sum, isUp } = span
+  const judge = judgeOf(series, from, end + 1, sum)
+  if (judge === null) return 0
+  if (isUp && sum.observed - sum.expected < BEYOND_BURSTS * judge.baseline.usualBurst) return 0
+  const score = Math.abs(surpriseOf(sum, judge))
+  if (score < thresholdOf(judge.baseline, span)) return 0
+  return isWeekly(series, span, judge) || isRepeated(series, span, judge) ? 0 : score
+}
+
+/** Of a span of n hours, one that stands out has the √n-th part of its surprise. */
+function thresholdOf(baseline: Baseline, { from, end, isUp }: Span): number {
+  const { hour, sixHours } = isUp ? baseline.usualUp : baseline.usualDown
+  const span = end + 1 - from
+  const notable =
+    (isUp ? NOTABLE_RISE : NOTABLE_FALL) * (1 + UNCERTAIN_DAYS / Math.max(1, baseline.trained))
+  const usual = Math.max(hour / Math.sqrt(span), span < 3 ? 0 : sixHours)
+  return Math.max(notable, BEYOND_USUAL * usual)
+}
+
+/** Two of the last three weeks had about as much in the same hours: it is a weekly job. */
+function isWeekly(series: Series, { from, end, isUp }: Span, judge: Judge): boolean {
+  const sums: number[] = []
+  for (let week = 1; week <= WEEKS_COMPARED; week++) {
+    const first = from - week * WEEK_HOURS
+    if (first >= 0) sums.push(countOf(series, first, end + 1 - week * WEEK_HOURS))
+  }
+  sums.sort((a, b) => a - b)
+  const alike = isUp ? sums.at(-2) : sums[1]
+  return alike !== undefined && isAlike(countOf(series, from, end + 1), alike, { judge, isUp })
+}
+
+/**
+ * The same hours of an earlier day deviated alike, and what lies between did not: a job that moved, a clock that was
+ * shifted. That a steady series is silent again is not usual.
+ */
+function isRepeated(series: Series, { from, end, sum, isUp }: Span, judge: Judge): boolean {
+  const isSilent = sum.observed <= SILENT_SHARE * sum.expected
+  if (isSilent && judge.baseline.emptyShare <= STEADY_EMPTY_SHARE) return false
+  const now = countOf(series, from, end + 1)
+  return REPEATS_AFTER.some((after) => {
+    const [first, last] = [from - after, end - after]
+    if (first < 0) return false
+    const before = countOf(series, first, last + 1)
+    const usual = usualOf(series, { from: first, to: last + 1, asAt: end })
+    if (!isFar({ observed: before, expected: usual, squares: 0 }, isUp)) return false
+    if (Math.abs(before - usual) < LEAST_DIFFERENCE / 2) return false
+    return isAlike(now, before, { judge, isUp }) && isApart(series, last + 1, { end, isUp })
+  })
+}
+
+const isAlike = (
+  now: number,
+  before: number,
+  { judge, isUp }: { readonly judge: Judge; readonly isUp: boolean },
+): boolean => {
+  const score = surpriseOf({ observed: now, expected: before, squares: 0 }, judge)
+  return Math.abs(score) < UNLIKE_EARLIER || isUp !== score > 0
+}
+
+/** Some hours in a row between two times do not deviate. */
+function isApart(series: Series, from: number, { end, isUp }: Pick<Span, 'end' | 'isUp'>): boolean {
+  let quiet = 0
+  for (let i = from; i <= end; i++) {
+    const usual = usualOf(series, { from: i, to: i + 1, asAt: end })
+    const count = series.hours.counts[i] ?? 0
+    const isOut = isFar({ observed: count, expected: usual, squares: 0 }, isUp) && usual + count > 1
+    quiet = isOut ? 0 : quiet + 1
+    if (quiet >= APART_HOURS) return true
+  }
+  return false
+}
+
+interface Usual {
+  readonly from: number
+  readonly to: number
+  /** The hour whose baseline and level say what is usual. */
+  readonly asAt: number
+}
+
+function usualOf(series: Series, { from, to, asAt }: Usual): number {
+  const baseline = baselineOf(series, asAt)
+  const level = series.levels[Math.floor((asAt - series.from) / DAY_HOURS)] ?? 1
+  let sum = 0
+  for (let i = from; i < to; i++) {
+    const hour = series.hours.startHour + i
+    const cell = (isWeekend(hour) ? DAY_HOURS : 0) + (((hour % DAY_HOURS) + DAY_HOURS) % DAY_HOURS)
+    sum += level * (baseline?.profile[cell] ?? 0)
+  }
+  return sum
+}
+
+function countOf({ hours }: Series, from: number, to: number): number {
+  let sum = 0
+  for (let i = from; i < to; i++) sum += hours.counts[i] ?? 0
+  return sum
+}

@@ -1,0 +1,74 @@
+import { firstCellOf, fitBaseline, type Baseline, type Fitted, type Hours } from './baseline.js'
+import { DAY_HOURS, isWeekend, weekdayOf } from './frame.js'
+
+/** Baselines of the days from the one of `from` on, each fitted to days before it. */
+export interface RollingBaseline {
+  /** Index of the first hour, a midnight. */
+  readonly from: number
+  readonly baselines: readonly (Baseline | null)[]
+  readonly levels: readonly number[]
+}
+
+const TRAINING_DAYS = 21
+const MATURE_DAYS = 14
+
+/**
+ * Fits baselines to up to 21 days: anew for every Monday, and for every day in the first two weeks of a series. The
+ * baseline of a day depends on nothing but the 27 days before it, so it is the same whenever it is fitted.
+ *
+ * @param presence counts that tell from when on a series is known, with zeros before
+ */
+export function fitRolling(hours: Hours, from: number, presence: Float64Array): RollingBaseline {
+  const baselines: (Baseline | null)[] = []
+  const levels: number[] = []
+  let fittedUntil = -1
+  let fitted: Fitted | null = null
+  let trainedFrom = 0
+  for (let day = Math.floor(from / DAY_HOURS); day * DAY_HOURS < hours.counts.length; day++) {
+    const until = trainingEnd(hours, presence, day)
+    if (until !== fittedUntil) {
+      fittedUntil = until
+      trainedFrom = firstDayBefore(presence, until)
+      const [first, last] = [trainedFrom * DAY_HOURS, until * DAY_HOURS]
+      fitted = first < last ? fitBaseline(hours, first, last, hours.counts.length) : null
+    }
+    const kind = isWeekend(hours.startHour + day * DAY_HOURS) ? 1 : 0
+    const isKnown = fitted !== null && fitted.baseline.days[kind] > 0
+    baselines.push(isKnown && fitted !== null ? fitted.baseline : null)
+    levels.push(fitted?.levels[day - trainedFrom] ?? 1)
+  }
+  return { from, baselines, levels }
+}
+
+/** The first whole day of the three weeks before a day; that day when there is none. */
+function firstDayBefore(presence: Float64Array, day: number): number {
+  const from = Math.max(0, day - TRAINING_DAYS) * DAY_HOURS
+  for (let i = from; i < day * DAY_HOURS; i++)
+    if (presence[i] !== 0) return Math.ceil(i / DAY_HOURS)
+  return day
+}
+
+/** @returns the day after the last one of the training */
+function trainingEnd({ startHour }: Hours, presence: Float64Array, day: number): number {
+  const monday = day - weekdayOf(startHour + day * DAY_HOURS)
+  if (monday < MATURE_DAYS) return day
+  return monday - firstDayBefore(presence, monday) >= MATURE_DAYS ? monday : day
+}
+
+let expectedPool = new Float64Array(0)
+
+/** Expected counts from `from` on. The array is reused: the next call overwrites it. */
+export function expectedCounts(
+  { counts, startHour }: Hours,
+  { from, baselines, levels }: RollingBaseline,
+): Float64Array {
+  if (expectedPool.length < counts.length) expectedPool = new Float64Array(counts.length)
+  for (const [day, baseline] of baselines.entries()) {
+    const [midnight, level] = [from + day * DAY_HOURS, levels[day] ?? 1]
+    const cell = firstCellOf(startHour + midnight)
+    const until = Math.min(midnight + DAY_HOURS, counts.length)
+    for (let i = midnight; i < until; i++)
+      expectedPool[i] = level * (baseline?.profile[cell + i - midnight] ?? 0)
+  }
+  return expectedPool
+}
