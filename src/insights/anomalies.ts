@@ -7,6 +7,7 @@ import {
   noticeAt,
   seriesOf,
   SILENT_SHARE,
+  standsAlone,
   sumOf,
   surpriseOf,
   type Notice,
@@ -173,9 +174,18 @@ class Runs {
     this.#isNoticed ||= notice !== null
     this.#activeTo = i + 1
     const [run, score] = [this.#run, notice?.score ?? 0]
-    if (run !== null) this.#run = { ...run, to: i + 1, score: Math.max(run.score, score) }
-    else if (notice !== null && !this.#isLasting)
+    if (run !== null) {
+      // An hour like the usual ones is part of it only between others.
+      if (deviates(this.#series, i, this.#isUp))
+        this.#run = { ...run, to: i + 1, score: Math.max(run.score, score) }
+    } else if (notice !== null && !this.#isLasting && this.#isOfItsOwn(i, notice))
       this.#run = opened(this.#series, i, { notice, isUp: this.#isUp, lastTo: this.#lastTo })
+  }
+
+  /** What is left of a notice without the hours of the anomaly before is one, too. */
+  #isOfItsOwn(i: number, { span }: Notice): boolean {
+    const from = Math.max(this.#lastTo, i + 1 - span)
+    return from === i + 1 - span || standsAlone(this.#series, from, i, this.#isUp)
   }
 }
 

@@ -25,16 +25,15 @@ export interface Notice {
 
 /**
  * Surprise from which on a span is an anomaly. Of 8,760 hours a year, some 2 independent spans and ten series a source
- * one in 175,000 may be a false alarm: 4.4 standard deviations. Counts have a longer tail above than the model has.
+ * one in 175,000 may be a false alarm: 4.4 standard deviations.
  */
-const NOTABLE_FALL = 4.4
-const NOTABLE_RISE = 5
+const NOTABLE = 4.4
 /** The spread of few days is uncertain: with n of them the threshold is higher by so many nths. */
 const UNCERTAIN_DAYS = 2
-/** Least multiple of the surprise that the series reaches time and again. */
-const BEYOND_USUAL = 1.8
 /** Least multiple of the excess of the series' ordinary bursts. */
 const BEYOND_BURSTS = 1.5
+/** Least multiple of the surprise that the series reaches time and again. */
+const BEYOND_USUAL = 1.8
 /** Surprise from which on an hour next to an anomaly belongs to it. */
 const BELONGS = 2.2
 /** Least surprise compared with the same hours of earlier days or weeks. */
@@ -97,7 +96,7 @@ const baselineOf = ({ baselines, from }: RollingBaseline, i: number): Baseline |
 function limitedCount(baseline: Baseline, mean: number, count: number): number {
   const { clumping, dispersion, levelError } = baseline
   const relative = dispersion * dispersion + levelError * levelError
-  const most = NOTABLE_FALL * Math.sqrt(clumping * mean + relative * mean * mean) + 1
+  const most = NOTABLE * Math.sqrt(clumping * mean + relative * mean * mean) + 1
   return Math.min(mean + most, Math.max(mean - most, count))
 }
 
@@ -193,6 +192,13 @@ export function noticeAt(series: Series, end: number, isUp: boolean): Notice | n
   return null
 }
 
+/** Whether the hours from one to another are an anomaly of their own, whatever was before. */
+export function standsAlone(series: Series, from: number, end: number, isUp: boolean): boolean {
+  if (!isWorthwhile(sumOf(series, from, end + 1), isUp)) return false
+  const sum = from === end ? sumOf(series, end, end + 1) : limitedSum(series, from, end + 1)
+  return scoreOf(series, { from, end, sum, isUp }) > 0
+}
+
 /** Saves most spans the logarithms of `surprise`. */
 const isWorthwhile = (sum: Sum, isUp: boolean): boolean =>
   Math.abs(sum.observed - sum.expected) >= LEAST_DIFFERENCE && isFar(sum, isUp)
@@ -222,8 +228,8 @@ function scoreOf(series: Series, span: Span): number {
 function thresholdOf(baseline: Baseline, { from, end, isUp }: Span): number {
   const { hour, sixHours } = isUp ? baseline.usualUp : baseline.usualDown
   const span = end + 1 - from
-  const notable =
-    (isUp ? NOTABLE_RISE : NOTABLE_FALL) * (1 + UNCERTAIN_DAYS / Math.max(1, baseline.trained))
+  const uncertain = 1 + UNCERTAIN_DAYS / Math.max(1, baseline.trained)
+  const notable = NOTABLE * uncertain
   const usual = Math.max(hour / Math.sqrt(span), span < 3 ? 0 : sixHours)
   return Math.max(notable, BEYOND_USUAL * usual)
 }

@@ -110,7 +110,7 @@ test('a finding is a function of the counts up to its end, whenever it is asked 
   for (const series of [...generated.map((each) => each.counts), outage, growing]) {
     const known = new Map<number, Finding>()
     const asked = fc.sample(fc.integer({ min: 6 * WEEK, max: series.length }), {
-      numRuns: 12,
+      numRuns: 16,
       seed: SEED,
     })
     for (const end of asked) {
