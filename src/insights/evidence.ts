@@ -182,7 +182,7 @@ export function noticeAt(series: Series, end: number, isUp: boolean): Notice | n
   for (const span of SPANS) {
     const from = end + 1 - span
     if (from < series.from || (isRunning && span > 1)) return null
-    if (!isWorthwhile(sumOf(series, from, end + 1), isUp)) continue
+    if (!differs(series, from, end + 1, isUp)) continue
     const last = end + 1 - Math.ceil(span / LAST_PART)
     if (!isFar(sumOf(series, last, end + 1), isUp)) continue
     const sum = span === 1 ? sumOf(series, end, end + 1) : limitedSum(series, from, end + 1)
@@ -194,14 +194,18 @@ export function noticeAt(series: Series, end: number, isUp: boolean): Notice | n
 
 /** Whether the hours from one to another are an anomaly of their own, whatever was before. */
 export function standsAlone(series: Series, from: number, end: number, isUp: boolean): boolean {
-  if (!isWorthwhile(sumOf(series, from, end + 1), isUp)) return false
+  if (!differs(series, from, end + 1, isUp)) return false
   const sum = from === end ? sumOf(series, end, end + 1) : limitedSum(series, from, end + 1)
   return scoreOf(series, { from, end, sum, isUp }) > 0
 }
 
-/** Saves most spans the logarithms of `surprise`. */
-const isWorthwhile = (sum: Sum, isUp: boolean): boolean =>
-  Math.abs(sum.observed - sum.expected) >= LEAST_DIFFERENCE && isFar(sum, isUp)
+/** Saves most spans the logarithms of `surprise`, and an object for their sums. */
+function differs({ counted, expected }: Series, from: number, to: number, isUp: boolean): boolean {
+  const count = (counted[to] ?? 0) - (counted[from] ?? 0)
+  const mean = (expected[to] ?? 0) - (expected[from] ?? 0)
+  if (isUp) return count - mean >= LEAST_DIFFERENCE && count >= LEAST_RISE * mean
+  return mean - count >= LEAST_DIFFERENCE && count <= LEAST_FALL * mean
+}
 
 const isFar = ({ observed, expected }: Sum, isUp: boolean): boolean =>
   isUp ? observed >= LEAST_RISE * expected : observed <= LEAST_FALL * expected
