@@ -242,7 +242,31 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       sources,
       applications,
     })
-    const retention = createRetention({ store, entities, exclusive, policy, log })
+    const retention = createRetention({
+      store,
+      entities,
+      exclusive,
+      policy,
+      log,
+      limit: config.maxDisk,
+      dir: embedded === null ? null : dataDir.path,
+      onDroppedForDisk: (dropped) => {
+        for (const { table, dayMs, rows, bytes } of dropped) {
+          metrics.droppedForDisk(rows)
+          const target = `${table} of ${new Date(dayMs).toISOString().slice(0, 10)}`
+          const detail = { reason: 'MAX_DISK is exceeded', rows, bytes }
+          const entry = {
+            actorId: '',
+            action: 'dropForDisk',
+            target,
+            outcome: 'ok',
+            ip: '',
+            detail,
+          }
+          void audit.record(entry)
+        }
+      },
+    })
     closers.push(() => retention.close())
     const events = createEvents(store, { dedupWindowSeconds: config.dedupWindowSeconds, retention })
     const records = createRecords({
@@ -650,7 +674,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         if (config.role === 'api') await pipeline.settle()
         return result
       },
-      health: createHealth(healthProbes({ store, state, wal, pool, writer })),
+      health: createHealth(healthProbes({ store, state, wal, pool, writer, retention })),
       announce: () => {
         void onChanged()
       },

@@ -9,7 +9,7 @@ import {
   quorum,
   timeZone,
 } from './settings/values.js'
-import { retentionBySeverity } from './settings/retention.js'
+import { maxDisk, retentionBySeverity } from './settings/retention.js'
 import { ACCOUNT_SETTINGS } from './settings/accounts.js'
 import {
   attributes,
@@ -164,6 +164,7 @@ const SETTINGS = {
     'days after arrival when events are dropped; nothing is kept longer',
   ),
   retentionBySeverity,
+  maxDisk,
   maxMessageBytes: integer(
     'MAX_MESSAGE_BYTES',
     256 * 1024,

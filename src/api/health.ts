@@ -3,6 +3,7 @@ import type { State } from '../coordination/state.js'
 import type { Pool } from '../ingest/pool.js'
 import type { Wal } from '../wal/wal.js'
 import { MINUTE_MS } from '../model/time.js'
+import type { Retention } from '../retention/retention.js'
 import type { Writer } from '../writer/writer.js'
 
 /** The state of one dependency. */
@@ -135,6 +136,7 @@ interface Probed {
   readonly wal: Wal
   readonly pool: Pool
   readonly writer: Writer
+  readonly retention: Pick<Retention, 'droppedForDisk'>
 }
 
 export const healthProbes = ({
@@ -143,12 +145,16 @@ export const healthProbes = ({
   wal,
   pool,
   writer,
+  retention,
 }: Probed): Readonly<Record<CheckName, Probe>> => ({
   clickhouse: async (signal) => {
     await store.ping({ signal })
     const sinceMs = writer.failingSinceMs
     const refusingMs = sinceMs === null ? 0 : performance.now() - sinceMs
-    if (refusingMs < REFUSING_MS) return { status: 'ok' }
+    if (refusingMs < REFUSING_MS) {
+      const dropped = retention.droppedForDisk()
+      return dropped === null ? { status: 'ok' } : { status: 'degraded', detail: dropped }
+    }
     // Too many parts, no memory, read-only, or refused rows.
     const seconds = Math.round(refusingMs / 1000)
     return {

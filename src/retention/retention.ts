@@ -4,9 +4,11 @@ import type { Exclusive } from '../coordination/lock.js'
 import type { Severity } from '../model/event.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../model/time.js'
 import type { Log } from '../telemetry/log.js'
-import { createPartitions } from './partitions.js'
+import type { Collection } from '../coordination/collection.js'
+import { createDiskLimit, usedShareOf, type DiskLimit } from './disk-limit.js'
+import { createPartitions, endOf, toDay, type Partition, type Partitions } from './partitions.js'
 import type { RetentionPolicy } from './policy.js'
-import { createSweep, RetentionDoc } from './sweep.js'
+import { createSweep, RETENTION_ID, RetentionDoc, type RetentionRecord } from './sweep.js'
 
 interface RetentionDeps {
   readonly store: Store
@@ -14,18 +16,28 @@ interface RetentionDeps {
   readonly exclusive: Exclusive
   readonly policy: RetentionPolicy
   readonly log: Log
+  /** MAX_DISK; null: no limit. */
+  readonly limit: DiskLimit | null
+  /** The directory of the embedded ClickHouse; null with a server, whose disk is not known here. */
+  readonly dir: string | null
+  readonly onDroppedForDisk: (dropped: readonly Partition[]) => void
 }
 
 export type Retention = ReturnType<typeof createRetention>
 
 const FIRST_SWEEP_MS = MINUTE_MS
+const DISK_EVERY_MS = 30_000
 
 /** Drops what is past its retention, every hour, on one instance at a time. */
-export function createRetention({ store, entities, exclusive, policy, log }: RetentionDeps) {
+export function createRetention(deps: RetentionDeps) {
+  const { store, entities, exclusive, policy, log } = deps
+  const partitions = createPartitions(store)
+  const records = entities.collection('retention', RetentionDoc)
+  const disk = createDiskRounds({ ...deps, partitions, records })
   const sweepAt = createSweep({
     policy,
-    partitions: createPartitions(store),
-    records: entities.collection('retention', RetentionDoc),
+    partitions,
+    records,
     onDropped: (dropped) => log.info(dropped, 'past retention: dropped'),
   })
   const sweep = (nowMs = Date.now()): Promise<void> => exclusive('retention', () => sweepAt(nowMs))
@@ -42,9 +54,14 @@ export function createRetention({ store, entities, exclusive, policy, log }: Ret
   }
   return {
     sweep,
-    start: (): void => plan(FIRST_SWEEP_MS),
+    start: (): void => {
+      plan(FIRST_SWEEP_MS)
+      disk.start()
+    },
+    droppedForDisk: disk.told,
     /** Resolves when the sweep under way has ended. */
     close: async (): Promise<void> => {
+      disk.stop()
       clearTimeout(timer)
       timer = undefined
       await running
@@ -53,6 +70,63 @@ export function createRetention({ store, entities, exclusive, policy, log }: Ret
     keptSinceMs: (
       sources: readonly string[] | null,
       severities: readonly Severity[] | null,
-    ): number => Date.now() - policy.shortestDays(sources, severities) * DAY_MS,
+    ): number =>
+      Math.max(
+        Date.now() - policy.shortestDays(sources, severities) * DAY_MS,
+        records.get(RETENTION_ID)?.droppedMs ?? 0,
+      ),
+  }
+}
+
+interface DiskRoundDeps extends RetentionDeps {
+  readonly partitions: Partitions
+  readonly records: Collection<RetentionRecord>
+}
+
+/** Compares the disk with MAX_DISK again and again. */
+function createDiskRounds(deps: DiskRoundDeps) {
+  const { limit, dir, exclusive, records, log } = deps
+  let timer: NodeJS.Timeout | undefined
+  let last: { readonly atMs: number; readonly day: string } | null = null
+  // The disk of a server is not known here.
+  if (limit === null || (limit.kind === 'share' && dir === null))
+    return { start: () => undefined, stop: () => undefined, told: () => null }
+  const dropDay = createDiskLimit({ ...deps, limit, usedShare: () => usedShareOf(dir ?? '') })
+  const round = async (): Promise<void> => {
+    const dropped = await exclusive('retention', () => dropDay(Date.now()))
+    const [first] = dropped
+    if (first === undefined) return
+    last = { atMs: Date.now(), day: toDay(first.dayMs) }
+    const droppedMs = Math.max(endOf(first), records.get(RETENTION_ID)?.droppedMs ?? 0)
+    await records.update(RETENTION_ID, (now) => ({
+      fingerprint: null,
+      changedAtMs: 0,
+      ...now,
+      droppedMs,
+    }))
+    deps.onDroppedForDisk(dropped)
+    for (const { table, rows, keptDays } of dropped)
+      log.warn({ table, day: last.day, rows, keptDays }, 'MAX_DISK is exceeded: dropped')
+  }
+  const plan = (): void => {
+    timer = setTimeout(() => {
+      round()
+        .catch((error: unknown) => log.warn({ err: error }, 'MAX_DISK could not be applied'))
+        .finally(() => {
+          if (timer !== undefined) plan()
+        })
+    }, DISK_EVERY_MS).unref()
+  }
+  return {
+    start: plan,
+    stop: (): void => {
+      clearTimeout(timer)
+      timer = undefined
+    },
+    /** What was dropped in the last day and why; null for nothing. */
+    told: (): string | null =>
+      last === null || Date.now() - last.atMs > DAY_MS
+        ? null
+        : `MAX_DISK is exceeded: events that arrived on ${last.day} were dropped`,
   }
 }

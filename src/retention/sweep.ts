@@ -22,11 +22,13 @@ export const RetentionDoc = Type.Object({
   fingerprint: Type.Union([Type.String(), Type.Null()]),
   /** Partitions of days up to this time may hold rows of other classes; 0: none do. */
   changedAtMs: Type.Number(),
+  /** The end of the newest day that was dropped for the disk. */
+  droppedMs: Type.Optional(Type.Number()),
 })
 export type RetentionRecord = Readonly<Static<typeof RetentionDoc>>
 
 /** The id of the one record. */
-const RETENTION_ID = 'retention'
+export const RETENTION_ID = 'retention'
 
 /** Groups that are deleted by one statement; the next run goes on. */
 const GROUPS_AT_ONCE = 1_000
@@ -56,7 +58,7 @@ export function createSweep({ policy, partitions, records, onDropped }: SweepDep
     const known = records.get(RETENTION_ID)
     if (known !== null && known.fingerprint === fingerprint) return known.changedAtMs
     if (known === null && fingerprint === null) return 0
-    await records.update(RETENTION_ID, () => ({ fingerprint, changedAtMs: nowMs }))
+    await records.update(RETENTION_ID, (now) => ({ ...now, fingerprint, changedAtMs: nowMs }))
     return nowMs
   }
 

@@ -26,3 +26,23 @@ export const retentionBySeverity: Setting<ReadonlyMap<Severity, RetentionClass>>
     return found
   },
 }
+
+/** A share (0..1) of the disk, bytes, or null for no limit. */
+export const maxDisk: Setting<
+  | { readonly kind: 'share'; readonly share: number }
+  | { readonly kind: 'bytes'; readonly bytes: number }
+  | null
+> = {
+  env: 'MAX_DISK',
+  fallback: '85%',
+  doc: 'above it the oldest days of the shortest retention are dropped: a per cent of the disk (embedded ClickHouse only), or the bytes of the stored events; off = never',
+  secret: false,
+  parse: (value) => {
+    if (value.toLowerCase() === 'off') return null
+    const percent = Number(/^(\d{1,2})%$/.exec(value)?.[1] ?? Number.NaN)
+    if (percent >= 10) return { kind: 'share', share: percent / 100 }
+    const bytes = Number(/^\d{7,17}$/.exec(value)?.[0] ?? Number.NaN)
+    if (bytes >= 1_000_000) return { kind: 'bytes', bytes }
+    return fail('MAX_DISK', `=${value} is not 10% to 99%, bytes from 1000000 on, or off`)
+  },
+}

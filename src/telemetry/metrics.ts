@@ -81,6 +81,8 @@ export interface Metrics {
   /** Counts rows that ClickHouse refused and that became dead letters. */
   rowsRefused(rows: number): void
   templatesForgotten(templates: number): void
+  /** Counts rows that were dropped because of MAX_DISK. */
+  droppedForDisk(rows: number): void
   /** Registers the gauges. It may be called once. */
   watch(readers: GaugeReaders): void
   /** Registers what the listeners know. It may be called once. */
@@ -248,12 +250,21 @@ function createBatches(
   registry: Registry,
 ): Pick<
   Metrics,
-  'batchWritten' | 'insertEnded' | 'batchFailed' | 'rowsRefused' | 'templatesForgotten'
+  | 'batchWritten'
+  | 'insertEnded'
+  | 'batchFailed'
+  | 'rowsRefused'
+  | 'templatesForgotten'
+  | 'droppedForDisk'
 > {
   const counter = (name: string, help: string): Counter =>
     new Counter({ name: PREFIX + name, help, registers: [registry] })
   const batches = counter('batches_written_total', 'Batches written to ClickHouse')
   const rows = counter('batch_rows_written_total', 'Rows of the batches written to ClickHouse')
+  const dropped = counter(
+    'dropped_for_disk_rows_total',
+    'Rows that were dropped because of MAX_DISK',
+  )
   const failed = counter('batch_failures_total', 'Failed attempts to write a batch')
   const refused = counter(
     'rows_refused_total',
@@ -283,6 +294,7 @@ function createBatches(
     },
     batchFailed: () => failed.inc(),
     rowsRefused: (count) => refused.inc(count),
+    droppedForDisk: (count) => dropped.inc(count),
     templatesForgotten: (count) => forgotten.inc(count),
     insertEnded: (table, seconds, ok) => {
       if (ok) durations.observe({ table }, seconds)

@@ -485,6 +485,17 @@ const CASES: readonly Case[] = [
     ['DEBUG', 'DEBUG=2', 'DEBUG=0', 'TRACE=3', 'DEBUG=3,DEBUG=7', 'DEBUG=3=3'],
   ],
   [
+    'maxDisk',
+    'MAX_DISK',
+    { kind: 'share', share: 0.85 },
+    [
+      ['off', null],
+      ['10%', { kind: 'share', share: 0.1 }],
+      ['1000000', { kind: 'bytes', bytes: 1_000_000 }],
+    ],
+    ['9%', '100%', '85', '999999', '1 GB'],
+  ],
+  [
     'maxMessageBytes',
     'MAX_MESSAGE_BYTES',
     262_144,

@@ -52,8 +52,7 @@ t.test('every guide is served, and its links lead somewhere', async (t) => {
         t.equal((await fetch(url + href)).status, 200, href)
         continue
       }
-      if (/^(?:https:\/\/|http:\/\/127\.0\.0\.1:8000\/(?:docs)?$|data:,$)/.test(href))
-        continue
+      if (/^(?:https:\/\/|http:\/\/127\.0\.0\.1:8000\/(?:docs)?$|data:,$)/.test(href)) continue
       const [to = '', hash = ''] = href.split('#')
       const target = to === '' ? html : pages.get(to)
       if (hash !== '') t.ok(idsOf(target ?? '').includes(hash), `${path}: ${href}`)
