@@ -303,13 +303,15 @@ class Leading {
   async #count(untilMs: number): Promise<void> {
     const fromMs = this.#countedMs
     const tracked = [...this.#tracked.values()]
+    // Nobody asks without rules; the first rule then begins without a position.
+    if (tracked.length === 0) {
+      this.#positions = []
+      return
+    }
     const after = this.#positions.findLast(({ atMs }) => atMs <= fromMs - SKEW_MS) ?? null
     const blocks = await this.#deps.arrivals.newest({ timeoutMs: QUESTION_MS })
     const position = { atMs: Date.now(), blocks }
-    if (tracked.length > 0) {
-      const range = { fromMs, toMs: untilMs, after: after?.blocks ?? null }
-      await this.#read(tracked, range, false)
-    }
+    await this.#read(tracked, { fromMs, toMs: untilMs, after: after?.blocks ?? null }, false)
     const kept = this.#positions.filter((one) => one === after || one.atMs > (after?.atMs ?? 0))
     this.#positions = [...kept.slice(-1_000), position]
   }

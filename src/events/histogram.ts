@@ -111,15 +111,20 @@ export function createHistogram({ store, counter, bounded }: HistogramOptions) {
   }
 }
 
+/** The number of the first bucket, and how many there are. */
+function bucketsOf(startMs: number, endMs: number, stepS: number) {
+  const first = Math.floor(startMs / 1000 / stepS)
+  return { first, count: Math.max(first + 1, Math.ceil(endMs / 1000 / stepS)) - first }
+}
+
 /** The starts of all buckets, ascending. */
 function startsOf(startMs: number, endMs: number, stepS: number): readonly number[] {
-  const first = Math.floor(startMs / 1000 / stepS)
-  const after = Math.max(first + 1, Math.ceil(endMs / 1000 / stepS))
-  return Array.from({ length: after - first }, (_, i) => (first + i) * stepS)
+  const { first, count } = bucketsOf(startMs, endMs, stepS)
+  return Array.from({ length: count }, (_, i) => (first + i) * stepS)
 }
 
 function stepOf(startMs: number, endMs: number, buckets: number): number {
-  const fits = (stepS: number): boolean => startsOf(startMs, endMs, stepS).length <= buckets
+  const fits = (stepS: number): boolean => bucketsOf(startMs, endMs, stepS).count <= buckets
   const days = ROUND_DAYS.map((count) => count * DAY_S)
   // One bucket may be too few for a range that crosses the multiple of every step.
   return [...STEPS_S, ...days].find(fits) ?? END_S

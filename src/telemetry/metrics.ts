@@ -2,6 +2,8 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 
 import { SEVERITIES } from '../model/event.js'
 
+const LOOP_LOOK_MS = 200
+
 /** One finished request, as the HTTP server reports it. */
 interface RequestFacts {
   /** Null when no route matched. */
@@ -102,7 +104,8 @@ const OUTCOMES = ['accepted', 'rejected', 'dropped'] as const
 /** Creates the metrics of the service. The values of labels are bounded; clients choose only the names of the first sources. */
 export function createMetrics({ version }: { readonly version: string }): Metrics {
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
+  // By default the delay of the event loop is looked at a hundred times a second, which is the most that a service does at rest.
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_LOOK_MS })
   const info = new Gauge({
     name: `${PREFIX}build_info`,
     help: 'Always 1; the version is a label',

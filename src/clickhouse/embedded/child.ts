@@ -16,7 +16,7 @@ const PR_SET_DUMPABLE = 4
 const OPEN_TERMINAL = 0o402
 const LIBC = process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6'
 const LOOK_MS = 10
-const CROWD_EVERY_MS = 250
+const CROWD_EVERY_MS = 500
 /** An engine at rest has some 80 files open. With fewer than this there is no crowd to look for. */
 const CROWD_FILES = 300
 /** Connections of other processes that may be open at one time; the engine takes 1024 in all. */

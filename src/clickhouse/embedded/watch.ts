@@ -18,7 +18,7 @@ export interface WatchOptions {
 /**
  * Half a minute of silence: a busy engine answers within a second, and a restart costs no more than after a crash.
  */
-export const PATIENCE = { everyMs: 1_000, answerMs: 5_000, misses: 5 } as const
+export const PATIENCE = { everyMs: 5_000, answerMs: 5_000, misses: 3 } as const
 
 /**
  * Polls an engine while it runs; any HTTP answer counts.
