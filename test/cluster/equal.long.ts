@@ -17,7 +17,7 @@ const seed = Number(process.env['SEED'] ?? startedMs % 100_000)
 function bodies(): readonly (readonly object[])[] {
   const random = seeded(seed)
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T
-  const ages = [200_000, 20 * MINUTE_MS, 40 * MINUTE_MS, 5 * HOUR_MS, 30 * HOUR_MS, 5 * DAY_MS]
+  const ages = [110_000, 20 * MINUTE_MS, 40 * MINUTE_MS, 5 * HOUR_MS, 30 * HOUR_MS, 5 * DAY_MS]
   return Array.from({ length: 12 }, () =>
     Array.from({ length: 150 }, () => {
       const message =
