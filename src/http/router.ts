@@ -52,13 +52,19 @@ export function createRouter<R extends Routable>(routes: readonly R[]): Router<R
     const parts = path.split('/')
     return parts.length > MAX_SEGMENTS ? [] : descend(root, parts.map(decodeSegment), 1)
   }
+  /** A path that is all parameters fits anything, so it does not say that a path exists. */
+  function known(found: readonly Found<R>[], path: string): readonly Found<R>[] {
+    const segments = path.split('/').length - 1
+    return found.filter(({ values }) => values.length < segments)
+  }
 
   return {
     match(method, path) {
       const entry = direct.get(path)?.get(method)
       if (entry !== undefined) return { kind: 'route', route: entry.route, params: NO_PARAMS }
-      const found = find(path)
-      for (const { leaf, values } of found) {
+      const all = find(path)
+      const found = known(all, path)
+      for (const { leaf, values } of found.length > 0 ? found : all) {
         const { route, names } = leaf.get(method) ?? {}
         if (route === undefined || names === undefined) continue
         return { kind: 'route', route, params: toParams(names, values) }
@@ -66,7 +72,7 @@ export function createRouter<R extends Routable>(routes: readonly R[]): Router<R
       if (found.length === 0) return { kind: 'not_found' }
       return { kind: 'method_not_allowed', allow: toAllow(found) }
     },
-    allow: (path) => toAllow(find(path)),
+    allow: (path) => toAllow(known(find(path), path)),
   }
 }
 

@@ -323,6 +323,12 @@ t.test('a generated client drives every route, and every reply is as described',
   await api.explainAnomaly('0123456789abcdef').catch(() => undefined)
 
   await api.toggleSource('till', { enabled: false })
+  t.equal((await api.changeSource('till', { retention_days: 7 })).data.retention_days, 7)
+  await api.changeApplication(app.id, { retention_days: null })
+  const span = { start_time: 'now-1h', end_time: 'now', source: ['till'], severity: ['INFO'] }
+  const { data: asked } = await api.histogram(span)
+  const deletion = await api.deleteEvents({ ...span, expected: asked.unique_events })
+  t.match(deletion.data, { deleted: asked.unique_events, remaining: 0 })
   await api.deleteSource('till')
   await api.deleteTask(task.id)
   await api.deleteIncident(incident.id)

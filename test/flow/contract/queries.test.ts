@@ -322,7 +322,7 @@ t.test(
 )
 
 t.test(
-  'a source has seven fields; create appends its name to the hosts of the application',
+  'a source has eight fields; create appends its name to the hosts of the application',
   async (t) => {
     const made = await call('POST /api/sources', {
       json: { name: 'third', type: 'poll', connector: 'prometheus', application_id: app.id },
@@ -336,6 +336,7 @@ t.test(
       enabled: true,
       application_id: app.id,
       last_event_at: null,
+      retention_days: null,
     })
     t.same((await get(`/api/applications/${app.id}`)).hosts, ['front', 'third'])
     const [front] = (await get('/api/sources')).filter((each: any) => each.name === 'front')

@@ -176,9 +176,6 @@ const failure = (status: number, type: string, reason: string): Reply => ({
   json: errorOf(type, reason, status),
 })
 
-const noIndex: Answer = ({ params }) =>
-  failure(404, 'index_not_found_exception', `no such index [${params['index'] ?? ''}]`)
-
 const INDEX_PARTS: ReadonlySet<string> = new Set(['aliases', 'mappings', 'settings'])
 
 /** An index needs no making. Records that were sent here by mistake must not be acknowledged. */
@@ -206,7 +203,6 @@ const PROBES: readonly (readonly [RouteMethod, string, Answer])[] = [
   ['POST', '/{index}/_refresh', () => ok(SHARDS)],
   ['GET', '/_refresh', () => ok(SHARDS)],
   ['POST', '/_refresh', () => ok(SHARDS)],
-  ['GET', '/{index}', noIndex],
   ['PUT', '/{index}', makeIndex],
   ['PUT', '/{index}/_mapping', () => ok(ACKNOWLEDGED)],
   ['PUT', '/{index}/_settings', () => ok(ACKNOWLEDGED)],
