@@ -146,6 +146,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
       params: { event_id: event.id },
       body: { priority: 'P3', reason: 'x' },
     }),
+    deleteEvents: () => ({}),
     exportEvents: () => ({}),
     histogram: () => ({}),
     eventContext: () => ({ params: { event_id: event.id } }),
@@ -227,6 +228,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     listSources: () => ({}),
     createSource: () => ({ body: { name: fresh('source') } }),
     uploadEphemeral: () => ({ body: { file_type: 'txt', source_name: fresh('upload') } }),
+    changeSource: () => ({ params: { name: 'bird' }, body: { retention_days: null } }),
     toggleSource: () => ({ params: { name: 'bird' } }),
     deleteSource: async () => {
       const { name } = await made('sources', { name: fresh('to-go') })
@@ -235,6 +237,10 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     listApplications: () => ({}),
     getApplication: () => ({ params: { app_id: application.id } }),
     createApplication: () => ({ body: { name: fresh('application') } }),
+    changeApplication: () => ({
+      params: { app_id: application.id },
+      body: { retention_days: null },
+    }),
     deleteApplication: async () => {
       const { id } = await made('applications', { name: fresh('to-go') })
       return { params: { app_id: id } }
@@ -290,7 +296,10 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
 }
 
 export const isForm = (route: Route): boolean => isMultipart(route.body)
-const required: Readonly<Record<string, string>> = { toggleSource: 'enabled=true' }
+const required: Readonly<Record<string, string>> = {
+  toggleSource: 'enabled=true',
+  deleteEvents: 'start_time=now-1h&end_time=now&expected=0&source=nowhere',
+}
 
 function send(service: LiveService, route: Route, request: RouteRequest): Promise<Answer> {
   const { params = {}, query = {}, headers = {}, body, text } = request

@@ -3,6 +3,7 @@ import { call, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
 import { may } from '../lib/session.js'
+import { ImportButton } from '../shell/import-button.js'
 import { notice } from '../shell/notice.js'
 import { MoreButton } from '../shell/more-button.js'
 import { When } from '../shell/when.js'
@@ -89,8 +90,7 @@ export function RuleState({ rule }: { readonly rule: Rule }) {
 }
 
 function Tools({ onImported }: { readonly onImported: () => void }) {
-  const take = (file: File | undefined): void => {
-    if (file === undefined) return
+  const take = (file: File): void => {
     const send = async (): Promise<{ readonly rules: readonly unknown[] }> => {
       let json: unknown
       try {
@@ -117,18 +117,7 @@ function Tools({ onImported }: { readonly onImported: () => void }) {
       <a class="button" href="/api/alert-rules/export" download="alert-rules.json">
         <Icon name="download" size={14} /> Export
       </a>
-      <label class="button">
-        <Icon name="upload" size={14} /> Import
-        <input
-          type="file"
-          class="vh"
-          accept="application/json,.json"
-          onChange={({ currentTarget }) => {
-            take(currentTarget.files?.[0])
-            currentTarget.value = ''
-          }}
-        />
-      </label>
+      <ImportButton onFile={take} />
     </p>
   )
 }

@@ -6,12 +6,8 @@ import { lazy } from '../lib/lazy.js'
 import { useLoad } from '../lib/load.js'
 import { addressOf, go, place, setParams } from '../lib/router.js'
 import { sidebar } from '../lib/settings.js'
-import { oneLine } from '../lib/message.js'
-import { may } from '../lib/session.js'
 import { toRange, toSpan, type Span } from '../lib/time.js'
 import { currentRange, setRange } from '../lib/range.js'
-import { notice } from '../shell/notice.js'
-import { draft } from '../shell/open-dialogs.js'
 import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
 import { askHistogram, type Run } from './answers.js'
@@ -86,19 +82,10 @@ export function Explore() {
     go(to, { replace: true })
   }
   const setColumn = (name: string): void => toggleColumn(columns, name)
-  const incident = (event: Row): void => {
-    if (!may('manager')) {
-      notice('Opening an incident needs the role manager.', 'problem')
-      return
-    }
-    draft.value = {
-      title: oneLine(event.message, 200),
-      severity: event.priority,
-      source: event.source,
-      event_ids: [event.id],
-      evidence: [{ q: run.line, ...toRange(run.span), count: histogram.value?.total ?? 0 }],
-    }
-  }
+  const incident = (event: Row): void =>
+    void import('../later.js').then(({ proposeIncident }) =>
+      proposeIncident(event, run, histogram.value?.total ?? 0),
+    )
   const fault = faultOf(histogram.error)
   return (
     <main class="screen explore">

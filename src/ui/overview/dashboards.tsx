@@ -10,6 +10,7 @@ import { place } from '../lib/router.js'
 import type { SavedView } from '../lib/saved-view.js'
 import { may, user } from '../lib/session.js'
 import type { Range } from '../lib/time.js'
+import { ImportButton } from '../shell/import-button.js'
 import { notice } from '../shell/notice.js'
 import { Sure } from '../shell/sure.js'
 import { BoardPanel } from './board-panel.js'
@@ -89,8 +90,7 @@ interface ToolsProps {
 }
 
 function Tools({ name, shown, reload }: ToolsProps) {
-  const take = (file: File | undefined): void => {
-    if (file === undefined) return
+  const take = (file: File): void => {
     importPanels(file)
       .then((taken) => notice(`${taken} panels were imported.`))
       .catch((problem: unknown) =>
@@ -111,18 +111,7 @@ function Tools({ name, shown, reload }: ToolsProps) {
           <Icon name="download" size={14} /> Export
         </a>
       )}
-      <label class="button">
-        <Icon name="upload" size={14} /> Import
-        <input
-          type="file"
-          class="vh"
-          accept="application/json"
-          onChange={({ currentTarget }) => {
-            take(currentTarget.files?.[0])
-            currentTarget.value = ''
-          }}
-        />
-      </label>
+      <ImportButton onFile={take} />
     </p>
   )
 }

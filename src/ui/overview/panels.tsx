@@ -101,17 +101,17 @@ interface LedgerReply {
   readonly received: number
   readonly stored: number
   readonly dlq: number
+  readonly success_rate_pct: number
 }
 
-/** Compares the messages that were acknowledged with those that are stored or are dead letters. */
+/** What became of the messages: stored, or kept as dead letters. */
 export function Ledger() {
   const { value } = useLoad('ledger', (signal) =>
     call<LedgerReply>('/api/analytics/dlq-vs-stored?window=24h', { signal }),
   )
-  if (value === null) return <Panel title="Ledger, 24 h">{null}</Panel>
-  const open = value.received - value.stored - value.dlq
+  if (value === null) return <Panel title="Messages, 24 h">{null}</Panel>
   return (
-    <Panel title="Ledger, 24 h">
+    <Panel title="Messages, 24 h">
       <dl class="ledger">
         <div>
           <dt>received</dt>
@@ -125,9 +125,9 @@ export function Ledger() {
           <dt>dead letters</dt>
           <dd>{count(value.dlq)}</dd>
         </div>
-        <div class={open === 0 ? 'good' : ''}>
-          <dt>not accounted for</dt>
-          <dd>{count(open)}</dd>
+        <div>
+          <dt>stored of all</dt>
+          <dd>{value.success_rate_pct} %</dd>
         </div>
       </dl>
     </Panel>

@@ -16,7 +16,7 @@ function testTitles(): ReadonlySet<string> {
   const titles = new Set<string>()
   for (const file of files.filter((name) => name.endsWith('.test.ts'))) {
     const text = readFileSync(join(folder, file), 'utf8')
-    const found = text.matchAll(/\btest\(\s*(?:'((?:[^'\\]|\\.)*)'|"([^"]*)")/g)
+    const found = text.matchAll(/\b(?:test|beside)\(\s*(?:'((?:[^'\\]|\\.)*)'|"([^"]*)")/g)
     for (const [, single, double] of found) titles.add(single ?? double ?? '')
   }
   return titles
