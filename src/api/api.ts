@@ -227,7 +227,7 @@ function answer(
   request: HttpRequest,
 ): Reply | Promise<Reply> {
   const errors: FieldError[] = []
-  const input = new Input(request, principal, {
+  const input = toInput(request, principal, {
     params: params === null ? {} : params(fromRecord(request.params), errors),
     query: query(request.queryText === '' ? NO_TEXTS : request.query, errors),
     body: body(request, errors),
@@ -243,7 +243,7 @@ function answer(
 }
 
 /** A client that disconnected while its question waited needs no answer. */
-function ask(route: ApiRoute, input: Input, services: Services): unknown {
+function ask(route: ApiRoute, input: CheckedInput, services: Services): unknown {
   const { question } = route
   const { principal } = input
   if (question === undefined || principal === null) return route.handle(input, services)
@@ -255,7 +255,7 @@ function ask(route: ApiRoute, input: Input, services: Services): unknown {
   })
 }
 
-const wantsPartial = (route: ApiRoute, { query }: Input): boolean =>
+const wantsPartial = (route: ApiRoute, { query }: CheckedInput): boolean =>
   mayBePartial(route) &&
   typeof query === 'object' &&
   query !== null &&
@@ -275,30 +275,21 @@ async function handlePartly(work: () => unknown): Promise<unknown> {
   })
 }
 
-class Input implements CheckedInput {
-  readonly params: unknown
-  readonly query: unknown
-  readonly body: unknown
-  readonly principal: Caller | null
-  readonly head: RequestHead
-
-  constructor(
-    head: RequestHead,
-    principal: Caller | null,
-    { params, query, body }: Pick<CheckedInput, 'params' | 'query' | 'body'>,
-  ) {
-    this.head = head
-    this.principal = principal
-    this.params = params
-    this.query = query
-    this.body = body
-  }
-
-  /** The request creates its signal on first use, and most handlers use none. */
-  get signal(): AbortSignal {
-    return this.head.signal
-  }
-}
+const toInput = (
+  head: RequestHead,
+  principal: Caller | null,
+  { params, query, body }: Pick<CheckedInput, 'params' | 'query' | 'body'>,
+): CheckedInput => ({
+  params,
+  query,
+  body,
+  principal,
+  head,
+  // The request creates its signal on first use, and most handlers use none. Its own property, so that copies have it.
+  get signal() {
+    return head.signal
+  },
+})
 
 const NO_TEXTS = { getAll: (): readonly string[] => [] }
 

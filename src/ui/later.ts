@@ -1,5 +1,6 @@
 /** What Explore needs once somebody opens, types or chooses: one file, because many small ones load slower. */
 export { proposalsFor } from './explore/completion.js'
+export { copyLink } from './explore/copy-link.js'
 export { DetailPanel } from './explore/detail.js'
 export { NothingFound } from './explore/empty.js'
 export { ColumnChoices, CopyChoices, ExportChoices } from './explore/summary-menus.js'

@@ -119,7 +119,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     },
     listProviders: () => ({}),
     beginOidc: () => ({ params: { provider: 'none' }, status: 404 }),
-    finishOidc: () => ({ params: { provider: 'none' } }),
+    finishOidc: () => ({ params: { provider: 'none' }, status: 404 }),
     logout: () => ({ body: {} }),
     me: () => ({}),
     listSessions: () => ({}),

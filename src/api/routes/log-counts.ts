@@ -356,7 +356,8 @@ export const logCountRoutes = [
         complete_from: '2026-11-21T09:00:00.000Z',
       },
     },
-    handle: ({ query, ...asking }, services) => histogram(query, services, asking),
+    handle: ({ query, principal, signal }, services) =>
+      histogram(query, services, { principal, signal }),
   }),
   route({
     ...COUNTING,
@@ -382,7 +383,8 @@ export const logCountRoutes = [
         complete_from: '2026-11-21T09:00:00.000Z',
       },
     },
-    handle: ({ query, ...asking }, services) => facets(query, services, asking),
+    handle: ({ query, principal, signal }, services) =>
+      facets(query, services, { principal, signal }),
   }),
   route({
     ...COUNTING,
@@ -412,6 +414,7 @@ export const logCountRoutes = [
         complete_from: '2026-11-21T09:00:00.000Z',
       },
     },
-    handle: ({ query, ...asking }, services) => stats(query, services, asking),
+    handle: ({ query, principal, signal }, services) =>
+      stats(query, services, { principal, signal }),
   }),
 ]

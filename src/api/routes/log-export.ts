@@ -144,6 +144,7 @@ export const logExportRoutes = [
         '{"id":7,"timestamp":"2026-11-21T09:28:19.000Z","message":"order 1 was paid"}\n{"complete":true,"rows":1}\n',
     },
     tokens: 'limited',
-    handle: ({ query, ...asking }, services) => exportFile(query, services, asking),
+    handle: ({ query, principal, signal }, services) =>
+      exportFile(query, services, { principal, signal }),
   }),
 ]

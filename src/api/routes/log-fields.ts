@@ -144,6 +144,7 @@ export const logFieldRoutes = [
       },
     },
     tokens: 'limited',
-    handle: ({ query, ...asking }, services) => listFields(query, services, asking),
+    handle: ({ query, principal, signal }, services) =>
+      listFields(query, services, { principal, signal }),
   }),
 ]

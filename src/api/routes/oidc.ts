@@ -50,6 +50,7 @@ async function finish(name: string, head: RequestHead, services: Services) {
     const cookies = [...authCookies(grant, services.cookies), cookieOf('', services)]
     return toPage(oidc.pageUrl, cookies, user.id)
   } catch (error) {
+    if (error instanceof AppError && error.code === 'not_found') throw error
     return toLogin(error, services)
   }
 }

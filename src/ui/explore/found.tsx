@@ -7,7 +7,6 @@ import { lazy } from '../lib/lazy.js'
 import { without } from '../lib/query-edit.js'
 import { copy } from '../shell/notice.js'
 import { askCounts, exportPath, rowSource, type Run } from './answers.js'
-import { copyLink } from './copy-link.js'
 import type { Correction } from './correction.js'
 import { EventList } from './event-list.js'
 import { Rows, type Row } from './rows.js'
@@ -120,7 +119,11 @@ export function Found(props: FoundProps) {
       label: 'open an incident from the event',
       run: () => row !== undefined && props.onIncident(row),
     },
-    { key: 'L', label: 'copy a link with absolute times', run: () => void copyLink(run) },
+    {
+      key: 'L',
+      label: 'copy a link with absolute times',
+      run: () => void import('../later.js').then(({ copyLink }) => copyLink(run)),
+    },
   ]
   return (
     <section class="found" aria-label="Events">

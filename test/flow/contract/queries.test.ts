@@ -321,6 +321,16 @@ t.test(
   },
 )
 
+t.test('partial=true changes nothing while every shard answers', async (t) => {
+  const span = `start_time=2000-01-01T00:00:00Z&end_time=${new Date().toISOString()}`
+  for (const path of [`/api/logs?limit=3&${span}`, `/api/logs/histogram?${span}`]) {
+    const [whole, part] = [await call(`GET ${path}`), await call(`GET ${path}&partial=true`)]
+    t.equal(part.status, 200)
+    t.equal(part.headers.get('x-missing-shards'), null)
+    for (const name of ['items', 'total', 'buckets']) t.same(part.body[name], whole.body[name])
+  }
+})
+
 t.test(
   'a source has eight fields; create appends its name to the hosts of the application',
   async (t) => {

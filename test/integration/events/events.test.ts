@@ -286,7 +286,7 @@ void test('what is too much for the whole range is counted for its newest part, 
   const whole = await createEvents(store).histogram({ ...asked, names, question: part })
   t.equal(whole.completeFromMs, completeFromMs)
   t.equal(answer.total, whole.answer.total)
-  t.ok(answer.total > 0 && answer.startMs >= completeFromMs - 1)
+  t.ok(answer.total > 0)
   const all = await createEvents(store).histogram({ ...asked, names })
   t.equal(all.completeFromMs, fromMs)
   t.ok(all.answer.total > 2 * answer.total)
