@@ -26,7 +26,9 @@ export function TemplateCounts({ run, runKey, onLine }: TemplateCountsProps) {
       { signal },
     ),
   )
-  useEffect(() => void learnTemplates(), [runKey])
+  useEffect(() => {
+    if (value !== null) void learnTemplates(value.facets[0]?.values.map((one) => one.value))
+  }, [value])
   if (error !== null)
     return (
       <section class="found empty" role="alert">

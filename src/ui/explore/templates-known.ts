@@ -12,8 +12,10 @@ const texts = signal<ReadonlyMap<string, string>>(new Map())
 let askedAtMs = 0
 const KEPT_MS = 60_000
 
-export async function learnTemplates(): Promise<void> {
-  if (Date.now() - askedAtMs < KEPT_MS) return
+/** @param shown templates that are on the screen: when one is new, the texts are asked for again */
+export async function learnTemplates(shown: readonly string[] = []): Promise<void> {
+  const isKnown = shown.every((id) => texts.value.has(id))
+  if (isKnown && Date.now() - askedAtMs < KEPT_MS) return
   askedAtMs = Date.now()
   try {
     const all = await call<readonly Known[]>('/api/logs/meta/templates?limit=200')
