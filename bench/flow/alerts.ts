@@ -12,7 +12,7 @@ import { coresOver } from './tail.js'
 
 const RATE = 10_000
 const RULES = 1_000
-/** Every tenth rule has a text, the others ask what columns know. */
+/** Of ten rules one searches for a text; the others have conditions on columns alone. */
 const TEXT_EVERY = 10
 const PROBES = 100
 const PROBE_MS = 250

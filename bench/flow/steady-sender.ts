@@ -9,7 +9,7 @@ export interface Sender {
 
 const BODY_EVENTS = 250
 
-/** Sends so many events a second, as bodies of 250. */
+/** Sends events at a steady rate, 250 in each request. */
 export function startSending(
   service: Service,
   rate: number,

@@ -46,7 +46,7 @@ export interface OperationOptions {
   readonly weeks: number
 }
 
-/** What an operator gets of simulated installations: anomalies and alerts, graded by the labels. */
+/** Grades the anomalies and alerts of simulated installations by their labels, as an operator would see them. */
 export function gradeOperation({ seeds, sources, weeks }: OperationOptions): OperationGrade {
   const grades = seeds.map((seed) => {
     const all = simulate({ seed, sources, weeks, quietWeeks: QUIET_WEEKS })

@@ -88,7 +88,7 @@ export interface Store {
     token: string,
     options?: RequestOptions,
   ): Promise<void>
-  /** Names those of some sources whose rows of the batch with this token are stored. */
+  /** @returns those of the given sources of which the batch with this token has stored rows */
   sourcesTaken(token: string, sources: readonly string[]): Promise<ReadonlySet<string>>
   /** Inserts a few rows, given as objects by column name. Resolves when they are stored. */
   insertRows(table: string, rows: readonly object[], options?: RequestOptions): Promise<void>

@@ -66,7 +66,7 @@ export function rollupOf(filter: EventFilter, { field, stepS }: RolledUp): Rollu
   return NAMES.find(isCounting) ?? null
 }
 
-/** Whole hours, in seconds since 1970; the end is exclusive. */
+/** A time range that begins and ends with an hour. Both are in seconds since 1970, and the end is exclusive. */
 export interface WholeHours {
   readonly fromS: number
   readonly untilS: number

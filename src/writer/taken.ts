@@ -15,7 +15,7 @@ import type { Piece, RowTable } from './batch.js'
 export interface TakenBatches {
   /** Counts the batches with later tokens up to `most`. */
   later(token: string, most: number): Promise<number>
-  /** Names those of some sources whose rows of the batch are stored. */
+  /** @returns those of the given sources of which the batch with this token has stored rows */
   sourcesTaken(token: string, sources: readonly string[]): Promise<ReadonlySet<string>>
   /** @returns the ids of the dead letters that are stored */
   deadLettersAmong(ids: readonly number[]): Promise<ReadonlySet<number>>

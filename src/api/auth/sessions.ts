@@ -78,7 +78,7 @@ interface Login {
 
 interface Begin {
   readonly client: Client
-  /** How long the session lasts at most. */
+  /** The session ends after this time, whatever happens before. */
   readonly seconds: number
 }
 
