@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { open } from 'lmdb'
 
-import { BlockPool } from '../../src/lib/block-pool.js'
+import { BlockPool } from '../../src/wal/block-pool.js'
 import { Wal } from '../../src/wal/wal.js'
 
 const blocks = Number(process.argv[2] ?? 200)

@@ -18,7 +18,7 @@ import { createAlertLog } from './log.js'
 import { createProjection } from './projection.js'
 import { RuleDoc, type Rule } from './rule.js'
 import type { Smtp } from '../lib/smtp.js'
-import type { Seal } from '../lib/seal.js'
+import type { Seal } from '../coordination/seal.js'
 import { createRules } from './rules.js'
 import {
   createMaintenanceWindows,

@@ -7,7 +7,7 @@ import { Type, type Static } from '@sinclair/typebox'
 import { createDocuments, DocumentOf, type Document, type Documents } from '../records/documents.js'
 import type { Records } from '../records/newest-first.js'
 import { AppError } from '../model/errors.js'
-import type { Seal } from '../lib/seal.js'
+import type { Seal } from '../coordination/seal.js'
 import { templateFault } from './template.js'
 
 const Url = Type.String({

@@ -1,4 +1,4 @@
-import { createFairSemaphore } from '../lib/semaphore.js'
+import { createFairSemaphore } from './semaphore.js'
 import { AppError } from '../model/errors.js'
 
 /** What a question asks of ClickHouse: `search` reads events, `rollup` reads counts. */

@@ -10,7 +10,7 @@
  */
 
 import { isPatternError } from '../clickhouse/failure.js'
-import { createPaced, type Paced } from '../lib/paced.js'
+import { createPaced, type Paced } from './paced.js'
 import { AppError } from '../model/errors.js'
 import type { ListedEvent } from '../model/event.js'
 import type { Query } from '../query/ast.js'

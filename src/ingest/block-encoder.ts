@@ -1,7 +1,7 @@
 import { Kernel } from '../wasm/kernel.js'
 import * as layout from '../wasm/layout.js'
 import { hashBytes } from '../lib/hash.js'
-import type { BlockSlice } from '../lib/block-pool.js'
+import type { BlockSlice } from '../wal/block-pool.js'
 import { EVENT_TYPES, type CanonicalEvent } from '../model/event.js'
 import { toStoredTags, type StoredTags } from '../model/stored-tags.js'
 import { toWords } from '../model/words.js'

@@ -5,7 +5,7 @@ import { Zones } from './formats/zone.js'
 import { decodeMsgpack, isMsgpack } from './protocols/msgpack/msgpack.js'
 import { loaderOf, parserOf } from './protocols/table.js'
 import type { ReplyWriter } from './protocols/protocol.js'
-import type { BlockSlice } from '../lib/block-pool.js'
+import type { BlockSlice } from '../wal/block-pool.js'
 import { AppError } from '../model/errors.js'
 import type { CanonicalEvent, DecodeContext, EventSink, Rejection } from '../model/event.js'
 import {

@@ -3,7 +3,7 @@ import type { Kernel } from '../wasm/kernel.js'
 import * as layout from '../wasm/layout.js'
 import { POOLED_FROM } from '../lib/buffer-pool.js'
 import { ByteBuffer } from '../lib/byte-buffer.js'
-import type { BlockSlice } from '../lib/block-pool.js'
+import type { BlockSlice } from '../wal/block-pool.js'
 import type { MissBlock, RowBlock } from './block.js'
 
 const ENUM_TYPE = "Enum8('log' = 0, 'metric' = 1, 'trace' = 2, 'event' = 3)"

@@ -1,5 +1,5 @@
 import { POOLED_FROM, type BufferPool } from '../lib/buffer-pool.js'
-import type { BlockSlice, BlockPool } from '../lib/block-pool.js'
+import type { BlockSlice, BlockPool } from '../wal/block-pool.js'
 import type {
   BlockResult,
   BlockTask,

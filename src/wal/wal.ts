@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, readFile, rm, type FileHandle } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 
-import type { BlockPool } from '../lib/block-pool.js'
+import type { BlockPool } from './block-pool.js'
 import { WalDisk } from './disk.js'
 import { decodeBatch, encodeBatch, type RecordedBatch } from './recorded-batch.js'
 import {

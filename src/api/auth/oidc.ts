@@ -10,7 +10,7 @@
 
 import * as client from 'openid-client'
 import type { State } from '../../coordination/state.js'
-import type { Seal } from '../../lib/seal.js'
+import type { Seal } from '../../coordination/seal.js'
 import { AppError } from '../../model/errors.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
 import { HOUR_MS } from '../../model/time.js'

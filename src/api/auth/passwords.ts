@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
-import { createSemaphore } from '../../lib/semaphore.js'
+import { createSemaphore } from '../semaphore.js'
 import { AppError } from '../../model/errors.js'
 
 /** Of new passwords; older ones that are shorter stay valid. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
-import type { Seal } from '../../lib/seal.js'
+import type { Seal } from '../../coordination/seal.js'
 import { AppError } from '../../model/errors.js'
 import { MINUTE_MS } from '../../model/time.js'
 import type { Entities } from './entities.js'

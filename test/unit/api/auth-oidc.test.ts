@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { createOidc, roleOf } from '../../../src/api/auth/oidc.js'
-import { createSeal } from '../../../src/lib/seal.js'
+import { createSeal } from '../../../src/coordination/seal.js'
 import type { OidcProvider } from '../../../src/settings/providers.js'
 import { CLIENT, createBrowser, startProvider } from '../../support/oidc.js'
 

@@ -3,7 +3,7 @@ import { test, type Test } from 'tap'
 import type { User } from '../../../src/api/auth/user.js'
 import { PASSWORD, startAuthServer, type Answer } from '../../support/auth.js'
 import { memoryEntities } from '../../support/entities.js'
-import { createSeal } from '../../../src/lib/seal.js'
+import { createSeal } from '../../../src/coordination/seal.js'
 
 const login = { email: 'viewer@example.com', password: PASSWORD }
 const code = ({ status, body }: Answer): string => {

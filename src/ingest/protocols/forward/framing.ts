@@ -1,4 +1,4 @@
-import { StreamBuffer } from '../../../lib/stream-buffer.js'
+import { StreamBuffer } from '../stream-buffer.js'
 import { scanOn, startScan } from '../msgpack/scan.js'
 
 /** Finds the values in a stream of MessagePack. */

@@ -1,4 +1,4 @@
-import { StreamBuffer } from '../../../lib/stream-buffer.js'
+import { StreamBuffer } from '../stream-buffer.js'
 import type { Framing, RecordSink } from '../../record-batch.js'
 
 const NUL = 0

@@ -1,5 +1,8 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
+import type { Config } from '../config.js'
+import type { DataDir } from './data-dir.js'
+
 /** Encrypts small secrets for storage, so that who reads the database does not learn them. */
 export interface Seal {
   /** @param context what the secret belongs to, such as the id of its record; a sealed text opens with the same one only */
@@ -35,4 +38,13 @@ export function createSeal(secret: string): Seal {
       }
     },
   }
+}
+
+/** Opens the seal of stored secrets. Instances that share a database must open what the others have sealed. */
+export function openSeal(
+  { dataKey, redisUrl, clickhouseUrl, jwtSecret }: Config,
+  dataDir: Pick<DataDir, 'secret'>,
+): Seal {
+  const isShared = redisUrl !== null && clickhouseUrl !== null
+  return createSeal(dataKey ?? (isShared ? jwtSecret : null) ?? dataDir.secret('data-key'))
 }

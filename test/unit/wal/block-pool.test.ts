@@ -1,6 +1,6 @@
 import { array, assert, integer, property, tuple } from 'fast-check'
 import { test } from 'tap'
-import { BlockPool, type BlockSlice } from '../../../src/lib/block-pool.js'
+import { BlockPool, type BlockSlice } from '../../../src/wal/block-pool.js'
 
 const MIB = 1024 * 1024
 

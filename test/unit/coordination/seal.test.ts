@@ -1,6 +1,6 @@
 import { assert, property, string, nat } from 'fast-check'
 import { test } from 'tap'
-import { createSeal } from '../../../src/lib/seal.js'
+import { createSeal } from '../../../src/coordination/seal.js'
 
 const key = 'a secret of more than thirty-two characters'
 

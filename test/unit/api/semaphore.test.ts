@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createFairSemaphore, createSemaphore } from '../../../src/lib/semaphore.js'
+import { createFairSemaphore, createSemaphore } from '../../../src/api/semaphore.js'
 
 /** A task with functions that end it. */
 function controlledTask() {
