@@ -2,24 +2,18 @@ import { join } from 'node:path'
 
 import { createAlerting } from './alerting/alerting.js'
 import { openAccounts, type Accounts } from './api/auth/accounts.js'
-import { createOidc } from './api/auth/oidc.js'
-import { createGuesses } from './api/auth/guesses.js'
 import { createLimiter, toRateLimits } from './api/auth/limits.js'
+import { createResets } from './api/auth/resets.js'
 import { openMailer, openSmtp } from './api/auth/mailer.js'
-import { loginFromNewAddress } from './api/auth/notices.js'
-import type { Session } from './api/auth/sessions.js'
-import { createOriginCheck } from './api/auth/origin.js'
 import { createEventContext, explainPriority } from './api/event-context.js'
 import { createExportSlots } from './api/export-slots.js'
+import { gaugesOf } from './api/gauges.js'
 import { createHealth, healthProbes } from './api/health.js'
+import { openLive } from './api/live.js'
 import { createIntrusions } from './api/intrusions.js'
-import { toEventItem } from './api/event-views.js'
-import { createKpiSockets } from './api/routes/kpis.js'
-import { createTailSockets, toWatermark } from './api/routes/tail.js'
 import { createQuestions } from './api/questions.js'
 import { ingestServices, openServers } from './api/servers.js'
 import { metricsAccessOf, type Services } from './api/services.js'
-import { verifySocket, type UserSocketDeps } from './api/user-sockets.js'
 import { createBackups } from './backup/backup.js'
 import { openControl, type AccountResets } from './backup/control.js'
 import type { Store } from './clickhouse/client.js'
@@ -31,7 +25,7 @@ import { reserveEventIds } from './coordination/event-ids.js'
 import { createExclusive, inTurn, type WithLock } from './coordination/lock.js'
 import { createInProcessState } from './coordination/memory-state.js'
 import { openSeal } from './coordination/seal.js'
-import { openState, watchState } from './coordination/open-state.js'
+import { openState } from './coordination/open-state.js'
 import { createReplica, singleReplica } from './coordination/replica.js'
 import { SharedChanges } from './coordination/shared-changes.js'
 import { createAnalytics } from './events/analytics.js'
@@ -39,11 +33,9 @@ import { createArrivalReader } from './events/arrivals.js'
 import { createCalendar } from './events/calendar.js'
 import { createEvents } from './events/events.js'
 import { createKpiCache } from './events/kpi-cache.js'
-import { createKpiPush } from './events/kpi-push.js'
 import { computeKpis } from './events/kpis.js'
 import { createSeries } from './events/series.js'
 import { createSourceStats } from './events/source-stats.js'
-import { createTail } from './events/tail.js'
 import { createTemplateSamples } from './events/template-samples.js'
 import { createTemplateStats } from './events/template-stats.js'
 import { planCapacity } from './http/capacity.js'
@@ -133,8 +125,6 @@ const FREE_BLOCK_BYTES = WAL_CACHE_BYTES + 32 * 1024 * 1024
 /** Signatures that every thread knows, 16 bytes each. */
 const SIGNATURES = 1 << 18
 const REPLAY_LOCK_MS = 15_000
-/** Code of a WebSocket that is closed because its user may not see it any more. */
-const POLICY_VIOLATION = 1008
 
 /** Time for requests in flight, for acknowledged rows to be written, and for the audit trail. */
 const CLOSE_HTTP_MS = 3_000
@@ -208,8 +198,9 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       withLock,
       jwtSecret,
       seal,
+      state,
       limiter,
-      onWrongCode: () => metrics.credentialRefused('second_factor'),
+      metrics,
       mailer,
       log,
     })
@@ -250,22 +241,8 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       log,
       limit: config.maxDisk,
       dir: embedded === null ? null : dataDir.path,
-      onDroppedForDisk: (dropped) => {
-        for (const { table, dayMs, rows, bytes } of dropped) {
-          metrics.droppedForDisk(rows)
-          const target = `${table} of ${new Date(dayMs).toISOString().slice(0, 10)}`
-          const detail = { reason: 'MAX_DISK is exceeded', rows, bytes }
-          const entry = {
-            actorId: '',
-            action: 'dropForDisk',
-            target,
-            outcome: 'ok',
-            ip: '',
-            detail,
-          }
-          void audit.record(entry)
-        }
-      },
+      audit,
+      metrics,
     })
     closers.push(() => retention.close())
     const events = createEvents(store, { dedupWindowSeconds: config.dedupWindowSeconds, retention })
@@ -334,7 +311,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       alerts: records.alerts,
       incidents: records.incidents,
       // Nothing runs before `start` below.
-      onNews: () => push.onChanged(),
+      onNews: () => live.onChanged(),
     })
     closers.push(() => insights.close())
     const capacity = planCapacity(config.maxConnections, log)
@@ -351,55 +328,26 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
           mlHealth: () => insights.mlHealth(),
         }),
     })
-    const socketDeps: UserSocketDeps = {
-      verify: (token) => verifySocket(accounts, token),
-      isAlive: async (user) => {
-        if (state.kind === 'redis') await replica.refresh()
-        return accounts.isAlive(user)
-      },
-      consume: async (address, user) => {
-        await limiter.consume('ws_limiter', { address })
-        if (user?.isToken === true)
-          await limiter.consume('api_token_limit', { address, userId: user.userId })
-      },
-      mayUseCookies: createOriginCheck(config.corsOrigins),
-      mayUseQuery: config.wsTokenInQuery,
-      maxOpen: capacity.webSockets,
-      maxOpenPerAddress: config.wsMaxOpen,
-    }
-    const push = await createKpiPush({
-      cache: kpis,
-      signals: state,
-      onError: (error) => log.warn({ err: error }, 'no KPI snapshot could be pushed'),
-      openSockets: (greet) => createKpiSockets(socketDeps, greet),
-    })
-    const { sockets } = push
-    closers.push(() => push.close())
-    const eventContext = createEventContext({ templates, sources, applications })
     const questions = createQuestions(config.questionsPerUser)
+    const eventContext = createEventContext({ templates, sources, applications })
     const cursors = cursorKey(jwtSecret)
     const arrivals = createArrivalReader(store)
-    const tail = await createTail({
+    const live = await openLive({
+      config,
+      log,
+      state,
+      replica,
+      accounts,
+      limiter,
+      kpis,
       arrivals,
-      signals: state,
-      toItem: (event) => toEventItem(event, eventContext),
-      toWatermark: (position) => toWatermark(cursors, position),
-      ask: (userId, work) => questions('search', userId, work),
-      onError: (error) => log.warn({ err: error }, 'the live tail is late'),
-    })
-    closers.push(() => tail.close())
-    const tailSockets = createTailSockets(socketDeps, {
-      tail,
+      questions,
       context: eventContext,
       cursorKey: cursors,
+      maxOpen: capacity.webSockets,
     })
-    accounts.onSessionEnded((id) => {
-      const isOver = (session: Session): boolean =>
-        session.userId === id && !accounts.isAlive(session)
-      for (const hub of [sockets, tailSockets])
-        hub.closeWhere(isOver, POLICY_VIOLATION, 'the session has ended')
-    })
-    const onChanged = (): Promise<void> => push.onChanged()
+    closers.push(() => live.close())
+    const { onChanged } = live
 
     // From the WAL into ClickHouse.
     const batches = createBatchStore(store)
@@ -443,8 +391,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       }),
       onWritten: (rows) => {
         metrics.batchWritten(rows)
-        push.onWritten()
-        tail.onStored()
+        live.onWritten()
       },
       onFailure: (error, attempt) => {
         metrics.batchFailed()
@@ -606,48 +553,16 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const services: Services = {
       ...accounts,
       ...records,
-      alertRules: alerting.rules,
-      alertLog: alerting.alertLog,
-      alertRuleStatus: alerting.status,
-      channels: alerting.channels,
-      backtestRule: alerting.backtest,
-      silences: alerting.silences,
-      maintenanceWindows: alerting.maintenanceWindows,
-      sendNotice: alerting.send,
-      deliveriesOf: alerting.deliveriesOf,
+      ...alerting.services,
       limiter,
       intrusions: createIntrusions({ audit, metrics }),
-      guesses: createGuesses({
-        onWrong: () => metrics.credentialRefused('password'),
-        onNewAddress: ({ email, address }) => {
-          const user = accounts.users.findByEmail(email)
-          if (user !== null) mailer?.send(loginFromNewAddress(user.email, address))
-        },
-        state,
-        limit: config.loginFailures,
-        passwordHashOf: (email) => accounts.users.findByEmail(email)?.passwordHash ?? '',
-      }),
       questions,
-      oidc: createOidc({
-        providers: config.oidcProviders,
-        publicUrl: config.publicUrl,
-        seal,
-        state,
-        log,
-      }),
-      hasPasswordLogin: config.passwordLoginOnly === '',
       exportSlots: createExportSlots(),
       auditTrail: auditTrail.table,
       metrics,
       collectorStats,
       version,
       collectorPort: config.role === 'api' ? null : config.collectorPort,
-      cookies: {
-        secure: config.cookieSecure,
-        sameSite: config.cookieSamesite,
-        accessSeconds: config.accessTokenExpireMinutes * 60,
-        refreshSeconds: config.refreshTokenExpireDays * 86_400,
-      },
       cursorKey: cursors,
       metricsAccess: metricsAccessOf(config),
       sources,
@@ -679,31 +594,21 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         void onChanged()
       },
     }
-    metrics.watch({
-      walBytes: () => wal.bytes,
-      walLimitBytes: () => wal.maxBytes,
-      walRecords: () => wal.waiting.length,
-      walOldestSeconds: () => wal.oldestMs / 1_000,
-      walDamagedBytes: () => wal.damagedBytes,
-      pipelineBytes: () => pipeline.bytes,
-      bufferBytes: () => bufferPool.bytes + blockPool.bytes,
-      bufferFreeBytes: () => bufferPool.freeBytes + blockPool.freeBytes,
-      dedupEntries: () => window.size,
-      templates: () => templates.size,
-      sources: () => sources.size,
-      webSockets: () => sockets.size + tailSockets.size,
-      workers: () => pool.workers,
-      alertRules: () => alerting.rules.list().length,
-      alertsFiring: () => alerting.evaluator.firing,
-      noticesWaiting: () => alerting.evaluator.noticesWaiting,
-      noticesByOutcome: () => alerting.evaluator.noticesByOutcome,
-      alertRulesUnknown: () => alerting.evaluator.unknown,
-      alertRulesCut: () => alerting.evaluator.cut,
-      channelsFailing: () => alerting.evaluator.channelsFailing,
-      alertLagSeconds: () => alerting.evaluator.lagSeconds,
-      isStateUp: watchState(state),
-      isClickhouseUp: () => writer.failingSinceMs === null,
-    })
+    metrics.watch(
+      gaugesOf({
+        wal,
+        pipeline,
+        buffers: [bufferPool, blockPool],
+        window,
+        templates,
+        sources,
+        live,
+        pool,
+        alerting,
+        state,
+        writer,
+      }),
+    )
 
     // What runs by itself, and the ports.
     writer.start(shared)
@@ -723,7 +628,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       once,
       wal,
       buffers: bufferPool,
-      webSockets: [sockets.route, tailSockets.route],
+      webSockets: live.routes,
       state,
       replica,
       capacity,
@@ -747,20 +652,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       writer,
       dataDir: dataDir.path,
     })
-    const recordReset = (action: string, target: string): Promise<void> =>
-      audit.record({ actorId: '', action, target, outcome: 'ok', ip: '', detail: {} })
-    const resets: AccountResets = {
-      resetPassword: async (given) => {
-        const reset = await accounts.users.resetPassword(given)
-        await recordReset('resetPassword', reset.email)
-        return reset
-      },
-      resetSecondFactor: async (given) => {
-        const email = await accounts.secondFactors.reset(given)
-        await recordReset('resetSecondFactor', email)
-        return email
-      },
-    }
+    const resets = createResets(accounts, audit)
     closers.push(
       await openControl(dataDir.path, {
         backup: makeBackup,

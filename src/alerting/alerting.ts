@@ -75,15 +75,18 @@ export function createAlerting(deps: AlertingDeps) {
   const factsOf = createFacts({ ...countDeps, counts, rules, publicUrl: deps.publicUrl })
   const watermark = createWatermark(deps)
   return {
-    rules,
-    alertLog,
-    channels,
-    silences,
-    maintenanceWindows,
-    send,
-    backtest: createBacktest(counts),
-    deliveriesOf: deliveryLog.of,
-    status: () => evaluationStatus(state).catch(() => null),
+    /** What the routes work with. */
+    services: {
+      alertRules: rules,
+      alertLog,
+      alertRuleStatus: () => evaluationStatus(state).catch(() => null),
+      channels,
+      backtestRule: createBacktest(counts),
+      silences,
+      maintenanceWindows,
+      sendNotice: send,
+      deliveriesOf: deliveryLog.of,
+    },
     evaluator: new Evaluator({
       state,
       log,

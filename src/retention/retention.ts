@@ -3,7 +3,10 @@ import type { Entities } from '../coordination/entities.js'
 import type { Exclusive } from '../coordination/lock.js'
 import type { Severity } from '../model/event.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../model/time.js'
+import type { Audit } from '../records/audit.js'
+import type { AuditEntry } from '../records/audit-record.js'
 import type { Log } from '../telemetry/log.js'
+import type { Metrics } from '../telemetry/metrics.js'
 import type { Collection } from '../coordination/collection.js'
 import { createDiskLimit, usedShareOf, type DiskLimit } from './disk-limit.js'
 import { createPartitions, endOf, toDay, type Partition, type Partitions } from './partitions.js'
@@ -20,7 +23,8 @@ interface RetentionDeps {
   readonly limit: DiskLimit | null
   /** The directory of the embedded ClickHouse; null with a server, whose disk is not known here. */
   readonly dir: string | null
-  readonly onDroppedForDisk: (dropped: readonly Partition[]) => void
+  readonly audit: Pick<Audit, 'record'>
+  readonly metrics: Pick<Metrics, 'droppedForDisk'>
 }
 
 export type Retention = ReturnType<typeof createRetention>
@@ -85,7 +89,7 @@ interface DiskRoundDeps extends RetentionDeps {
 
 /** Compares the disk with MAX_DISK again and again. */
 function createDiskRounds(deps: DiskRoundDeps) {
-  const { limit, dir, exclusive, records, log } = deps
+  const { limit, dir, exclusive, records, audit, metrics, log } = deps
   let timer: NodeJS.Timeout | undefined
   let last: { readonly atMs: number; readonly day: string } | null = null
   // The disk of a server is not known here.
@@ -104,9 +108,12 @@ function createDiskRounds(deps: DiskRoundDeps) {
       ...now,
       droppedMs,
     }))
-    deps.onDroppedForDisk(dropped)
-    for (const { table, rows, keptDays } of dropped)
+    for (const partition of dropped) {
+      const { table, rows, keptDays } = partition
       log.warn({ table, day: last.day, rows, keptDays }, 'MAX_DISK is exceeded: dropped')
+      metrics.droppedForDisk(rows)
+      void audit.record(toAuditEntry(partition))
+    }
   }
   const plan = (): void => {
     timer = setTimeout(() => {
@@ -130,3 +137,12 @@ function createDiskRounds(deps: DiskRoundDeps) {
         : `MAX_DISK is exceeded: events that arrived on ${last.day} were dropped`,
   }
 }
+
+const toAuditEntry = ({ table, dayMs, rows, bytes }: Partition): AuditEntry => ({
+  actorId: '',
+  action: 'dropForDisk',
+  target: `${table} of ${toDay(dayMs)}`,
+  outcome: 'ok',
+  ip: '',
+  detail: { reason: 'MAX_DISK is exceeded', rows, bytes },
+})

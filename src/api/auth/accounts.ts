@@ -5,11 +5,14 @@ import {
   type ApiToken,
   type ApiTokens,
 } from './api-tokens.js'
+import type { CookieSettings } from './credentials.js'
 import { createFamilies, FamilyDoc, type Family } from './families.js'
+import { createGuesses, type Guesses } from './guesses.js'
 import type { Limiter } from './limits.js'
 import { createIngestKeys, IngestKeyDoc, type IngestKeys } from './ingest-keys.js'
 import type { Mailer } from './mailer.js'
-import { codeReused, noticesOfChange } from './notices.js'
+import { codeReused, loginFromNewAddress, noticesOfChange } from './notices.js'
+import { createOidc, type Oidc } from './oidc.js'
 import { createOutsideUsers, type OutsideUsers } from './outside-users.js'
 import { createPasswords, passwordFault, type Passwords } from './passwords.js'
 import { createSecondFactors, type SecondFactors } from './second-factor.js'
@@ -24,6 +27,8 @@ import type { Log } from '../../telemetry/log.js'
 import type { WithLock } from '../../coordination/lock.js'
 import type { Collection } from '../../coordination/collection.js'
 import type { Entities } from '../../coordination/entities.js'
+import type { State } from '../../coordination/state.js'
+import type { Metrics } from '../../telemetry/metrics.js'
 import { DAY_S, HOUR_S } from '../../model/time.js'
 
 export interface Accounts {
@@ -34,6 +39,11 @@ export interface Accounts {
   readonly ingestKeys: IngestKeys
   readonly apiTokens: ApiTokens
   readonly outsideUsers: OutsideUsers
+  readonly guesses: Guesses
+  readonly oidc: Oidc
+  /** Whether every local user may log in with a password. */
+  readonly hasPasswordLogin: boolean
+  readonly cookies: CookieSettings
   /** Who calls with an access token or an API token. @throws AppError unauthorized, token_expired */
   readonly authenticate: (token: string) => Principal
   /** Whether a session, or an API token, goes on. */
@@ -54,19 +64,16 @@ interface AccountDeps {
   /** Seals the keys of second factors. */
   readonly seal: Seal
   readonly limiter: Limiter
-  /** Called for each wrong code of a second factor. */
-  readonly onWrongCode: () => void
+  readonly metrics: Pick<Metrics, 'credentialRefused'>
+  readonly state: State
   /** Null where no user is told of changes. */
   readonly mailer: Mailer | null
   readonly log: Log
 }
 
 /** Opens users, logins and ingest keys, and creates the first of each. */
-export async function openAccounts(
-  config: Config,
-  { entities, ...deps }: AccountDeps,
-): Promise<Accounts> {
-  const { withLock, jwtSecret, log } = deps
+export async function openAccounts(config: Config, deps: AccountDeps): Promise<Accounts> {
+  const { entities, withLock, jwtSecret, log } = deps
   const { passwordLoginOnly: keptEmail } = config
   const passwords = createPasswords()
   const records = entities.collection<User>('user', UserDoc)
@@ -114,6 +121,7 @@ export async function openAccounts(
     ingestKeys,
     apiTokens,
     outsideUsers: createOutsideUsers({ entities: records, withLock, keptEmail }),
+    ...openLogins(config, users, deps),
     ...callers({ sessions, apiTokens }),
     onSessionEnded: watchSessions(records, families, storedTokens),
     made: {
@@ -123,12 +131,12 @@ export async function openAccounts(
   }
 }
 
-type SecondFactorDeps = Pick<AccountDeps, 'seal' | 'limiter' | 'onWrongCode' | 'mailer'>
+type SecondFactorDeps = Pick<AccountDeps, 'seal' | 'limiter' | 'metrics' | 'mailer'>
 
 const openSecondFactors = (
   entities: Collection<User>,
   passwords: Passwords,
-  { seal, limiter, onWrongCode, mailer }: SecondFactorDeps,
+  { seal, limiter, metrics, mailer }: SecondFactorDeps,
 ): SecondFactors =>
   createSecondFactors({
     entities,
@@ -136,10 +144,35 @@ const openSecondFactors = (
     seal,
     consume: (userId) => limiter.consume('second_factor_limit', { userId, address: '' }),
     onWrong: ({ email: to }, code) => {
-      onWrongCode()
+      metrics.credentialRefused('second_factor')
       if (code === 'code_reused') mailer?.send(codeReused(to))
     },
   })
+
+const openLogins = (
+  config: Config,
+  users: Users,
+  deps: AccountDeps,
+): Pick<Accounts, 'guesses' | 'oidc' | 'hasPasswordLogin' | 'cookies'> => ({
+  guesses: createGuesses({
+    state: deps.state,
+    limit: config.loginFailures,
+    passwordHashOf: (email) => users.findByEmail(email)?.passwordHash ?? '',
+    onWrong: () => deps.metrics.credentialRefused('password'),
+    onNewAddress: ({ email, address }) => {
+      const user = users.findByEmail(email)
+      if (user !== null) deps.mailer?.send(loginFromNewAddress(user.email, address))
+    },
+  }),
+  oidc: createOidc({ ...deps, providers: config.oidcProviders, publicUrl: config.publicUrl }),
+  hasPasswordLogin: config.passwordLoginOnly === '',
+  cookies: {
+    secure: config.cookieSecure,
+    sameSite: config.cookieSamesite,
+    accessSeconds: config.accessTokenExpireMinutes * 60,
+    refreshSeconds: config.refreshTokenExpireDays * DAY_S,
+  },
+})
 
 /** The instance that makes a change tells of it. */
 function tellOfChanges(users: Collection<User>, { mailer }: Pick<AccountDeps, 'mailer'>): void {
