@@ -5,7 +5,8 @@ import type { Piece, RowTable } from './batch.js'
  * What ClickHouse has of a batch that is offered again.
  *
  * ClickHouse knows the tokens of the last 10,000 batches of a table, and completes a batch of which it has a part. An
- * instance that was away while others inserted more must not offer its batch again: it would be counted twice. So every
+ * instance that was away while others inserted more must not offer its batch again: it would be counted twice. The rollups
+ * forget first, because they get a part of every batch: they would count it twice, and the events would not. So every
  * insert leaves its token in the table `batches`, on each shard that it reaches. When many later batches were taken, the
  * rows of the shards that have the token are left out.
  *

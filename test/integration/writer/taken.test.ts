@@ -17,10 +17,11 @@ const DEDUPLICATED = [
   'host_stats',
 ]
 
-const rowsOf = (name: string, firstId: number): readonly RefusableRow[] =>
+/** 60 rows; without `only`, 40 are new and 20 repeats. */
+const rowsOf = (name: string, firstId: number, only?: 'new' | 'repeats'): readonly RefusableRow[] =>
   Array.from({ length: 60 }, (_, i) => ({
-    id: firstId + (i % 40),
-    isNew: i < 40,
+    id: firstId + (only === undefined ? i % 40 : i),
+    isNew: only === undefined ? i < 40 : only === 'new',
     n: 1,
     tsMs: Date.now(),
     source: `${name}-${i % 10}`,
@@ -29,7 +30,12 @@ const rowsOf = (name: string, firstId: number): readonly RefusableRow[] =>
   }))
 
 /** An instance in a directory: it writes what its WAL holds. */
-async function instance(t: Test, rig: Rig, dir: string, after: () => void) {
+async function instance(
+  t: Test,
+  rig: Rig,
+  dir: string,
+  after: (...insert: Parameters<BatchTarget['insert']>) => void,
+) {
   const wal = await createTestWal(t, dir)
   const batches = createBatchStore(rig.store)
   const target: BatchTarget = {
@@ -41,7 +47,7 @@ async function instance(t: Test, rig: Rig, dir: string, after: () => void) {
     execute: async () => null,
     insert: async (...args) => {
       await batches.insert(...args)
-      after()
+      after(...args)
     },
   }
   const writer = new Writer({
@@ -54,8 +60,8 @@ async function instance(t: Test, rig: Rig, dir: string, after: () => void) {
   writer.start()
   return {
     wal,
-    write: async (name: string, firstId: number): Promise<number> => {
-      const { seq, durable } = wal.append(encodeRecord(refusableEntry(rowsOf(name, firstId))))
+    write: async (...rows: Parameters<typeof rowsOf>): Promise<number> => {
+      const { seq, durable } = wal.append(encodeRecord(refusableEntry(rowsOf(...rows))))
       await durable
       writer.notify()
       return seq
@@ -100,14 +106,16 @@ void test('a batch is stored once, however many others were inserted meanwhile',
   const server = await startBackend()
   t.teardown(() => server.stop())
   const rig = await openRig(t, server)
-  // ClickHouse remembers two tokens of a table instead of ten thousand.
+  // ClickHouse remembers three tokens of a table instead of ten thousand.
   for (const table of DEDUPLICATED)
     await rig.store.change(
-      `ALTER TABLE ${table} MODIFY SETTING non_replicated_deduplication_window = 2`,
+      `ALTER TABLE ${table} MODIFY SETTING non_replicated_deduplication_window = 3`,
     )
   const dir = tempDir(t)
   const taken = once()
-  const gone = await instance(t, rig, dir, () => {
+  const offered: Parameters<BatchTarget['insert']>[] = []
+  const gone = await instance(t, rig, dir, (...insert) => {
+    offered.push(insert)
     taken.resolve()
     throw new Error('the reply is lost')
   })
@@ -116,8 +124,10 @@ void test('a batch is stored once, however many others were inserted meanwhile',
   await gone.end()
   t.same(await counts(rig, 'away'), ONCE, 'ClickHouse took it, and the instance does not know')
 
+  // The rollups get a part of each batch and forget the first one; events and event_occurrences get two each, and know it.
   const others = await instance(t, rig, tempDir(t), () => undefined)
-  for (let i = 0; i < 4; i++) await others.flush(await others.write(`other${i}`, 2_000 + i * 100))
+  for (const [i, only] of (['new', 'repeats', 'new', 'repeats'] as const).entries())
+    await others.flush(await others.write(`other${i}`, 2_000 + i * 100, only))
   await others.end()
   await rig.store.change(
     `INSERT INTO batches (token) SELECT concat('f', toString(number)) FROM numbers(${SURELY_KNOWN})`,
@@ -127,6 +137,14 @@ void test('a batch is stored once, however many others were inserted meanwhile',
   t.equal(back.wal.waiting.length, 1)
   await back.flush(seq)
   t.same(await counts(rig, 'away'), ONCE, 'it is back, and nothing is counted twice')
+
+  // What would happen without the table of batches.
+  for (const [table, parts, token] of offered) await rig.store.insertNative(table, parts, token)
+  const doubled = Object.fromEntries(
+    Object.entries(ONCE).map(([name, n]) => [name, n === 60 ? 120 : n]),
+  )
+  t.same(await counts(rig, 'away'), doubled, 'every rollup has more than the events')
+
   await back.flush(await back.write('next', 3_000))
   t.same(await counts(rig, 'next'), ONCE, 'what comes next is stored')
   await back.end()
