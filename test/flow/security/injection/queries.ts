@@ -1,7 +1,7 @@
 /** Hostile values in every query and path parameter of every route, for every role. */
 import type { Test } from 'tap'
 import { type TSchema } from '@sinclair/typebox'
-import { HOSTILE, ODD, inTurn, placesOf } from '../../../support/hostile.js'
+import { HOSTILE, ODD, inTurn, placesOf, shareOf } from '../../../support/hostile.js'
 import { shown, type Injection } from '../../../support/injection.js'
 
 // oxlint-disable typescript/no-explicit-any -- bodies and replies of many shapes
@@ -41,6 +41,7 @@ export function walkQueries(t: Test, { service, all, fault }: Injection): void {
   })
 
   t.test('a hostile value in a query finds nothing, and does nothing', async (t) => {
+    let place = 0
     for (const route of walked) {
       const base = await all.base(route.id)
       const filters = filtersOf(route)
@@ -59,7 +60,8 @@ export function walkQueries(t: Test, { service, all, fault }: Injection): void {
         const none = isFilter
           ? await all.send(route, { ...base, query: { [name]: 'no-such-thing' } })
           : null
-        await inTurn(isFilter ? BREAKING : isFree ? HOSTILE : ODD, 8, async (value) => {
+        const values = isFilter ? BREAKING : isFree ? HOSTILE : ODD
+        await inTurn(shareOf(values, place++), 8, async (value) => {
           const reply = await all.send(route, { ...base, query: { [name]: value } })
           const what = `${route.id} ?${name}=${shown(value)}`
           const wrong = fault(value, reply)
