@@ -23,6 +23,8 @@ const ASKED = new Set([
   'a word that never occurs',
 ])
 const REQUESTS = 5
+/** CPU time is known in steps of 10 ms. */
+const CPU_REQUESTS = 20
 const ATTEMPTS = 10 * REQUESTS
 /** Longer than the interval of the service's own statements. */
 const UNASKED_MS = 12_000
@@ -36,6 +38,8 @@ export interface Asking {
   readonly quiet: () => Promise<void>
   /** Stores an event, so that no cached answer is served. */
   readonly renew: () => Promise<void>
+  /** CPU seconds that the service and all servers have taken. */
+  readonly cpuS: () => number
 }
 
 /** The cost of questions without caches, as during ingestion. */
@@ -65,7 +69,7 @@ interface Known {
 }
 
 async function measure(
-  { api, servers, take, quiet, renew }: Asking,
+  { api, servers, take, quiet, renew, cpuS }: Asking,
   { name, paths }: Query,
   { reading, unasked }: Known,
 ): Promise<QueryCost> {
@@ -89,6 +93,9 @@ async function measure(
     texts.push(...asked)
     counts.push(done)
   }
+  const cpuBeforeS = cpuS()
+  for (let i = 0; i < CPU_REQUESTS; i++) await api.json(paths[i % paths.length] ?? '')
+  const cpuMs = ((cpuS() - cpuBeforeS) * 1000) / CPU_REQUESTS
   const others = Math.max(1, servers.length - 1)
   const mean = (of: (done: readonly ServerCounts[]) => number): number =>
     counts.reduce((sum, done) => sum + of(done), 0) / REQUESTS
@@ -100,6 +107,7 @@ async function measure(
     perShard: mean((done) => Math.max(0, ...done.slice(1).map(({ statements }) => statements))),
     bytes: mean((done) => done.slice(1).reduce((sum, { bytes }) => sum + bytes, 0) / others),
     ms: latencies.at(50),
+    cpuMs,
   }
 }
 

@@ -34,6 +34,8 @@ export interface QueryCost {
   /** The average per other server. */
   readonly bytes: number
   readonly ms: number
+  /** CPU milliseconds of the service and all servers. */
+  readonly cpuMs: number
 }
 
 /** The figures of each number of shards, and their ratios to those of one shard. */
@@ -61,15 +63,31 @@ export function addFindings(metrics: Metric[], findings: readonly Findings[]): v
         add(`${name}, bytes of another shard`, 'B', query.bytes, 'lower')
       }
       add(`${name}, p50`, 'ms', query.ms, 'lower')
+      add(`${name}, CPU`, 'ms', query.cpuMs, 'lower')
     }
     if (single === undefined || single === found) continue
     add(`${on} to 1: stored`, 'x', found.eventsPerS / single.eventsPerS, 'higher')
     add(`${on} to 1: CPU ClickHouse`, 'x', found.cpuS / single.cpuS, 'lower')
-    add(`${on} to 1: p50 of a query, median`, 'x', medianRatio(found, single), 'lower')
+    add(
+      `${on} to 1: p50 of a query, median`,
+      'x',
+      medianRatio(found, single, ({ ms }) => ms),
+      'lower',
+    )
+    add(
+      `${on} to 1: CPU of a query, median`,
+      'x',
+      medianRatio(found, single, ({ cpuMs }) => cpuMs),
+      'lower',
+    )
+    add(`${on} to 1: CPU service`, 'x', found.serviceCpuS / single.serviceCpuS, 'lower')
   }
 }
 
-function medianRatio(found: Findings, single: Findings): number {
-  const ratios = found.queries.map(({ ms }, i) => ms / (single.queries[i]?.ms ?? Number.NaN))
+function medianRatio(found: Findings, single: Findings, of: (query: QueryCost) => number): number {
+  const ratios = found.queries.map((query, i) => {
+    const base = single.queries[i]
+    return base === undefined ? Number.NaN : of(query) / of(base)
+  })
   return ratios.sort((a, b) => a - b)[ratios.length >> 1] ?? Number.NaN
 }

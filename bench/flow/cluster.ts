@@ -94,7 +94,8 @@ async function measureOn(
   await sleep(SETTLE_MS)
   const api = await Api.login(service)
   const renew = (): Promise<void> => storeOne(service)
-  const queries = await measureQuestions({ ...setup, api, renew }, options.sources)
+  const cpuS = (): number => enginesS(cluster) + usageOf(service.pid).cpuS
+  const queries = await measureQuestions({ ...setup, api, renew, cpuS }, options.sources)
   api.close()
   const checks = [...ingest.checks, oneForEach(cluster.shards.length, queries)]
   return { shards: cluster.shards.length, ...ingest, queries, checks }
@@ -113,22 +114,20 @@ async function measureIngest(
   options: ClusterOptions,
   stream: { readonly seed: number; readonly startMs: number },
 ): Promise<Omit<Findings, 'shards' | 'queries'>> {
-  const engines = (): readonly Usage[] => cluster.shards.map((shard) => usageOf(shard.pid() ?? 0))
-  const engineS = (): number => engines().reduce((total, { cpuS }) => total + cpuS, 0)
   // Sources and templates are new only in the first run.
   const known = await send(service, options, { ...stream, seed: stream.seed + 1_000_003 })
   await untilStored(service)
   await sleep(SETTLE_MS)
   const reading = await costOfReading(servers)
   const rowsBefore = await Promise.all(servers.map(eventsOn))
-  const [cpuBefore, serviceBefore] = [engineS(), usageOf(service.pid)]
+  const [cpuBefore, serviceBefore] = [enginesS(cluster), usageOf(service.pid)]
   const before = await readCounts(servers)
   take()
   const sent = await send(service, options, stream)
   const storedAtMs = await untilStored(service)
   const batches = take().filter((sql) => sql.startsWith('INSERT INTO landing')).length
   const done = countsBetween(before, await readCounts(servers), reading)
-  const [cpuS, serviceAfter] = [engineS() - cpuBefore, usageOf(service.pid)]
+  const [cpuS, serviceAfter] = [enginesS(cluster) - cpuBefore, usageOf(service.pid)]
   const rows = (await Promise.all(servers.map(eventsOn))).map((n, i) => n - (rowsBefore[i] ?? 0))
   const all = rows.reduce((a, b) => a + b, 0)
   const api = await Api.login(service)
@@ -142,7 +141,7 @@ async function measureIngest(
     cpuS: cpuS / (options.events / 1e6),
     serviceCpuS: (serviceAfter.cpuS - serviceBefore.cpuS) / (options.events / 1e6),
     serviceRssBytes: serviceAfter.peakRssBytes,
-    engineRssBytes: Math.max(...engines().map(({ peakRssBytes }) => peakRssBytes)),
+    engineRssBytes: Math.max(...enginesOf(cluster).map(({ peakRssBytes }) => peakRssBytes)),
     largestShare: Math.max(...rows) / all,
     checks,
   }
@@ -181,6 +180,12 @@ async function send(
     sender.close()
   }
 }
+
+const enginesOf = ({ shards }: TestCluster): readonly Usage[] =>
+  shards.map((shard) => usageOf(shard.pid() ?? 0))
+
+const enginesS = (cluster: TestCluster): number =>
+  enginesOf(cluster).reduce((total, { cpuS }) => total + cpuS, 0)
 
 const usageOf = (pid: number): Usage => readUsage(pid) ?? { cpuS: 0, peakRssBytes: 0, anonBytes: 0 }
 
