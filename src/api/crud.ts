@@ -49,8 +49,6 @@ interface Crud<F extends TObject, V extends TObject, Given, Stored> {
   ) => Static<V> | Promise<Static<V>>
 }
 
-const COMMON = { limit: 'none', bodyBytes: 0, query: Type.Object({}), body: null } as const
-
 export const crudRoutes = <F extends TObject, V extends TObject, Given, Stored>(
   crud: Crud<F, V, Given, Stored>,
 ): readonly ApiRoute[] => [...readingRoutes(crud), ...writingRoutes(crud)]
@@ -64,7 +62,6 @@ function readingRoutes<F extends TObject, V extends TObject, Given, Stored>(
   const { name, noun, path, readers: role, reply, texts = {}, documents, toView } = crud
   return [
     route({
-      ...COMMON,
       id: `list${name}s`,
       method: 'get',
       path,
@@ -73,7 +70,6 @@ function readingRoutes<F extends TObject, V extends TObject, Given, Stored>(
       role,
       query: Type.Object(PageParameters),
       reply: PageSchema(reply),
-      status: 200,
       errors: ['invalid_cursor'],
       handle: async ({ query: { limit, cursor } }, services) => {
         const { cursorKey } = services
@@ -83,7 +79,6 @@ function readingRoutes<F extends TObject, V extends TObject, Given, Stored>(
       },
     }),
     route({
-      ...COMMON,
       id: `get${name}`,
       method: 'get',
       path: `${path}/{id}`,
@@ -91,7 +86,6 @@ function readingRoutes<F extends TObject, V extends TObject, Given, Stored>(
       role,
       params: IdParams,
       reply,
-      status: 200,
       errors: ['not_found'],
       handle: ({ params }, services) => toView(documents(services).get(params.id), services),
     }),
@@ -103,8 +97,7 @@ function writingRoutes<F extends TObject, V extends TObject, Given, Stored>(
 ): readonly ApiRoute[] {
   const { name, noun, path, fields, reply, example, texts = {} } = crud
   const { documents, toGiven, toView } = crud
-  const writing = { ...COMMON, role: 'manager' } as const
-  const withBody = { ...writing, bodyBytes: RECORD_BYTES, body: fields, reply } as const
+  const withBody = { role: 'manager', bodyBytes: RECORD_BYTES, body: fields, reply } as const
   return [
     route({
       ...withBody,
@@ -129,7 +122,6 @@ function writingRoutes<F extends TObject, V extends TObject, Given, Stored>(
       summary: `Replaces a ${noun}`,
       ...described(texts.replace),
       params: IdParams,
-      status: 200,
       errors: ['not_found', 'dependency_unavailable'],
       examples: { body: example },
       handle: async ({ params, body, principal }, services) => {
@@ -139,12 +131,12 @@ function writingRoutes<F extends TObject, V extends TObject, Given, Stored>(
       },
     }),
     route({
-      ...writing,
       id: `delete${name}`,
       method: 'delete',
       path: `${path}/{id}`,
       summary: `Deletes a ${noun}`,
       ...described(texts.remove),
+      role: 'manager',
       params: IdParams,
       reply: Type.Null(),
       status: 204,

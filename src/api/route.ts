@@ -152,7 +152,7 @@ interface RouteFacts {
   readonly tag?: string
   /** The rate limit that each request counts against. */
   readonly limit: 'none' | LimitName
-  /** Largest body; 0 when `body` is null. */
+  /** The largest body; 0 for none. */
   readonly bodyBytes: number
   readonly status: SuccessStatus
   /** Further statuses whose body has the schema `reply`. */
@@ -185,11 +185,19 @@ interface RouteDefinition<
   B extends BodySchema,
   R extends TSchema,
   A extends Access,
-> extends RouteFacts {
+> extends Omit<RouteFacts, 'limit' | 'bodyBytes' | 'status'> {
   readonly role: A
-  readonly query: Q
+  /** Default: none. */
+  readonly limit?: RouteFacts['limit']
+  /** Default: no parameters. */
+  readonly query?: Q
   readonly params?: P
-  readonly body: B
+  /** Default: no body. */
+  readonly body?: B
+  /** Of a route with a body. */
+  readonly bodyBytes?: number
+  /** Default: 200. */
+  readonly status?: SuccessStatus
   readonly reply: R
   readonly handle: (
     input: RouteInput<Q, P, B, A>,
@@ -220,18 +228,25 @@ export interface CheckedInput {
 
 /** Declares a route. @throws Error when path, parameters and body do not fit together */
 export function route<
-  Q extends TObject,
-  P extends TObject,
-  B extends BodySchema,
   R extends TSchema,
   A extends Access,
+  Q extends TObject = TObject,
+  P extends TObject = TObject,
+  B extends BodySchema = null,
 >(definition: RouteDefinition<Q, P, B, R, A>): ApiRoute {
-  checkDefinition(definition)
-  const { handle, params = null, query, ...rest } = definition
-  return {
+  const { handle, query = Type.Object({}), ...rest } = definition
+  const facts = {
+    limit: 'none' as const,
+    params: null,
+    body: null,
+    bodyBytes: 0,
+    status: 200 as const,
     ...rest,
-    params,
-    query: mayBePartial(definition) ? withPartial(query) : query,
+  }
+  checkFacts(facts)
+  return {
+    ...facts,
+    query: mayBePartial(facts) ? withPartial(query) : query,
     // Ajv has checked the input against the schemas that these types come from.
     handle: (input, services) => handle(input as RouteInput<Q, P, B, A>, services),
   }
@@ -257,11 +272,11 @@ const withPartial = (query: TObject): TObject => ({
 
 interface Checkable extends RouteFacts {
   readonly role: Access
-  readonly params?: TObject
+  readonly params: TObject | null
   readonly body: BodySchema
 }
 
-function checkDefinition({ id, path, params, body, bodyBytes, question, role }: Checkable): void {
+function checkFacts({ id, path, params, body, bodyBytes, question, role }: Checkable): void {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1])
   const declared = Object.keys(params?.properties ?? {})
   if (inPath.join() !== declared.join()) {

@@ -113,12 +113,8 @@ export const aiInsightRoutes = [
       'one for that time or before it: one is stored for each hour. After a week without events, snapshots ' +
       'end with the last hour that has some.',
     role: 'viewer',
-    limit: 'none',
-    bodyBytes: 0,
     query: Type.Object({ at: AtParameter }),
-    body: null,
     reply: SnapshotSchema,
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ query, signal }, { insights }) => {
       const stored = await insights.snapshot(toMs(query.at, 'at'), signal)
@@ -134,12 +130,8 @@ export const aiInsightRoutes = [
     description:
       'With `at` a snapshot for that time in the past, for days whose events were uploaded later.',
     role: 'manager',
-    limit: 'none',
-    bodyBytes: 0,
     query: Type.Object({ at: AtParameter }),
-    body: null,
     reply: SnapshotSchema,
-    status: 200,
     handlerTimeoutMs: REFRESH_TIMEOUT_MS,
     errors: ['dependency_unavailable'],
     handle: async ({ query }, { insights }) => {
@@ -156,9 +148,7 @@ export const aiInsightRoutes = [
       'With `at` those that had been detected by then, in the state they had, with the counts and scores ' +
       'that are known today. `whole_only` leaves out what is part of a wider anomaly.',
     role: 'viewer',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
     query: Type.Object({
       at: AtParameter,
       state: ListParameter(StateSchema),
@@ -171,9 +161,7 @@ export const aiInsightRoutes = [
       whole_only: Type.Boolean({ default: false }),
       ...PageParameters,
     }),
-    body: null,
     reply: PageSchema(AnomalySchema),
-    status: 200,
     errors: ['invalid_cursor', 'dependency_unavailable'],
     handle: async ({ query, signal }, { insights, cursorKey }) => {
       const { limit, cursor, at, ...filters } = query
@@ -213,14 +201,9 @@ export const aiInsightRoutes = [
       'Compares its span with the same hours of the three weeks before, of a newer source with those of six days. ' +
       '`explains` is the share of the change that a template, source or host makes up. Counts are hourly.',
     role: 'viewer',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
-    query: Type.Object({}),
     params: Type.Object({ anomaly_id: Type.String({ pattern: '^[0-9a-f]{16}$' }) }),
-    body: null,
     reply: Type.Object({ anomaly: AnomalySchema, ...ExplanationSchema.properties }),
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params, signal }, { insights }) => {
       const [anomaly] = await insights.anomalies(
@@ -247,13 +230,10 @@ export const aiInsightRoutes = [
       "Counts the occurrences of the query's events in the range and in the time before, which is as long. `explains` is the share of " +
       'the change that a template, source or host makes up; at most five of each, the greatest first.',
     role: 'viewer',
-    limit: 'none',
     question: 'search',
     bodyBytes: 64 * 1024,
-    query: Type.Object({}),
     body: ExplainBody,
     reply: SpanExplanationSchema,
-    status: 200,
     errors: ['dependency_unavailable'],
     examples: {
       body: {

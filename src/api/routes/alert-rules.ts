@@ -200,12 +200,7 @@ export const alertRuleRoutes = [
     path: '/api/alert-rules/export',
     summary: 'All alert rules in the form that the import takes',
     role: 'viewer',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
-    body: null,
     reply: RuleExport,
-    status: 200,
     errors: [],
     handle: (_, { alertRules }) => ({
       rules: alertRules
@@ -222,12 +217,9 @@ export const alertRuleRoutes = [
     description:
       'A rule with the name of an existing one replaces it. When one of them is wrong, none is taken over.',
     role: 'manager',
-    limit: 'none',
     bodyBytes: 8 * 1024 * 1024,
-    query: Type.Object({}),
     body: RuleExport,
     reply: Type.Object({ rules: Type.Array(RuleSchema) }),
-    status: 200,
     errors: ['overloaded', 'dependency_unavailable'],
     handle: async ({ body, principal }, services) => {
       const rules = await services.alertRules.import(principal.userId, body.rules)
@@ -242,13 +234,9 @@ export const alertRuleRoutes = [
     description:
       'Each has the query, the window and the value that it was decided on. Kept for 400 days.',
     role: 'viewer',
-    limit: 'none',
-    bodyBytes: 0,
     query: Type.Object(PageParameters),
     params: IdParams,
-    body: null,
     reply: PageSchema(TransitionSchema),
-    status: 200,
     question: 'rollup',
     errors: ['invalid_cursor', 'dependency_unavailable'],
     handle: async ({ params: { id }, query: { limit, cursor } }, services) => {
@@ -276,13 +264,8 @@ export const alertRuleRoutes = [
     description:
       'The current version and the ten before it. To go back, replace the rule by `fields` of one.',
     role: 'viewer',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
     params: IdParams,
-    body: null,
     reply: Type.Object({ items: Type.Array(VersionSchema) }),
-    status: 200,
     errors: ['not_found'],
     handle: ({ params }, { alertRules }) => {
       const rule = alertRules.get(params.id)
@@ -306,9 +289,7 @@ export const alertRuleRoutes = [
       'Judges stored events as the rule would have judged them. Times shorter than a minute are judged once a minute. It ' +
       'stops after 25 seconds: `is_complete` is false then, and `until` says how far it came.',
     role: 'viewer',
-    limit: 'none',
     bodyBytes: RECORD_BYTES,
-    query: Type.Object({}),
     body: Type.Object(
       {
         rule: RuleFields,
@@ -317,7 +298,6 @@ export const alertRuleRoutes = [
       { additionalProperties: false },
     ),
     reply: BacktestSchema,
-    status: 200,
     question: 'search',
     handlerTimeoutMs: 60_000,
     errors: ['dependency_unavailable'],

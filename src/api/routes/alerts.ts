@@ -13,8 +13,6 @@ export const alertRoutes = [
     path: '/api/alerts',
     summary: 'Alerts, newest first',
     role: 'viewer',
-    limit: 'none',
-    bodyBytes: 0,
     query: Type.Object({
       read: Type.Optional(
         Type.Boolean({ description: 'true: only read alerts, false: only unread ones' }),
@@ -24,9 +22,7 @@ export const alertRoutes = [
       state: Type.Optional(AlertState),
       ...PageParameters,
     }),
-    body: null,
     reply: PageSchema(AlertSchema),
-    status: 200,
     errors: ['invalid_cursor'],
     handle: ({ query }, { alerts, cursorKey }) => {
       const { limit, cursor, read = null, severity: severities = [] } = query
@@ -46,9 +42,7 @@ export const alertRoutes = [
       'is deleted with its related source. At most 200,000 alerts are kept; above that the oldest are deleted, read ' +
       'ones first.',
     role: 'manager',
-    limit: 'none',
     bodyBytes: RECORD_BYTES,
-    query: Type.Object({}),
     body: Type.Object({
       title: Title,
       severity: PrioritySchema,
@@ -69,13 +63,8 @@ export const alertRoutes = [
     path: '/api/alerts/{alert_id}/read',
     summary: 'Marks an alert as read',
     role: 'manager',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
     params: Type.Object({ alert_id: Uuid }),
-    body: null,
     reply: AlertSchema,
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params }, { alerts }) => toAlertView(await alerts.read(params.alert_id)),
   }),
@@ -86,13 +75,8 @@ export const alertRoutes = [
     summary: 'Says that somebody takes care of an alert, and marks it as read',
     description: 'The first user who does it is the one that is shown.',
     role: 'manager',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
     params: Type.Object({ alert_id: Uuid }),
-    body: null,
     reply: AlertSchema,
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params, principal }, { alerts }) =>
       toAlertView(await alerts.acknowledge(params.alert_id, principal.userId)),
@@ -103,14 +87,9 @@ export const alertRoutes = [
     path: '/api/alerts/read-all',
     summary: 'Marks every alert as read',
     role: 'manager',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
-    body: null,
     reply: Type.Object({
       updated: Type.Integer({ minimum: 0, description: 'number of alerts that were unread' }),
     }),
-    status: 200,
     errors: ['dependency_unavailable'],
     handle: async (_, { alerts }) => ({ updated: await alerts.readAll() }),
   }),

@@ -22,11 +22,8 @@ export const analyticsRoutes = [
     summary: 'Occurrences by severity in a window',
     description: WINDOW_TEXT.trim(),
     role: 'viewer',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
     query: Type.Object({ window: WindowQuery, source: SourceFilter }),
-    body: null,
     reply: Type.Object({
       window: WindowSchema,
       total: Count,
@@ -34,7 +31,6 @@ export const analyticsRoutes = [
         description: 'all five severities, in ascending order of severity',
       }),
     }),
-    status: 200,
     errors: ['dependency_unavailable'],
     tokens: 'limited',
     handle: async ({ query, principal, signal }, { analytics }) => {
@@ -57,14 +53,11 @@ export const analyticsRoutes = [
     summary: 'Sources with the most occurrences in a window',
     description: `${WINDOW_TEXT}\`error_count\` counts ERROR and CRITICAL.`,
     role: 'viewer',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
     query: Type.Object({
       window: WindowQuery,
       limit: Type.Integer({ minimum: 1, maximum: 50, default: 10 }),
     }),
-    body: null,
     reply: Type.Object({
       window: WindowSchema,
       items: Type.Array(
@@ -77,7 +70,6 @@ export const analyticsRoutes = [
         }),
       ),
     }),
-    status: 200,
     errors: ['dependency_unavailable'],
     handle: async ({ query, signal }, { analytics }) => {
       const top = await analytics.topSources(query.window, query.limit, signal)
@@ -101,11 +93,8 @@ export const analyticsRoutes = [
       '`received` both. Buckets have the step of the time series of the window; those with neither are ' +
       'left out. `success_rate_pct` is 100 when nothing was received.',
     role: 'viewer',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
     query: Type.Object({ window: WindowQuery }),
-    body: null,
     reply: Type.Object({
       window: WindowSchema,
       received: Count,
@@ -114,7 +103,6 @@ export const analyticsRoutes = [
       success_rate_pct: Percent,
       buckets: Type.Array(Type.Object({ t: Timestamp, stored: Count, dlq: Count })),
     }),
-    status: 200,
     errors: ['dependency_unavailable'],
     handle: async ({ query, signal }, { analytics }) => {
       const buckets = await analytics.deadVsStored(query.window, signal)

@@ -56,13 +56,8 @@ export const applicationRoutes = [
     path: '/api/applications',
     summary: 'All applications, ordered by name',
     role: 'viewer',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
-    query: Type.Object({}),
-    body: null,
     reply: Type.Array(ApplicationSchema),
-    status: 200,
     errors: ['dependency_unavailable'],
     handle: (_, services) => views(services.applications.list(), services),
   }),
@@ -72,14 +67,9 @@ export const applicationRoutes = [
     path: '/api/applications/{app_id}',
     summary: 'One application',
     role: 'viewer',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
-    query: Type.Object({}),
     params: IdParams,
-    body: null,
     reply: ApplicationSchema,
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params }, services) =>
       await view(services.applications.require(params.app_id), services),
@@ -90,9 +80,7 @@ export const applicationRoutes = [
     path: '/api/applications',
     summary: 'Creates an application',
     role: 'admin',
-    limit: 'none',
     bodyBytes: 256 * 1024,
-    query: Type.Object({}),
     body: Type.Object(
       {
         name: Name,
@@ -123,13 +111,10 @@ export const applicationRoutes = [
     summary: 'Changes the retention of an application',
     description: 'It holds for those of its sources that have none of their own.',
     role: 'admin',
-    limit: 'none',
     bodyBytes: 16 * 1024,
-    query: Type.Object({}),
     params: IdParams,
     body: Type.Object({ retention_days: RetentionDays }, { additionalProperties: false }),
     reply: ApplicationSchema,
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params, body: { retention_days: retentionDays } }, services) => {
       checkRetention(retentionDays, services)
@@ -145,11 +130,7 @@ export const applicationRoutes = [
     path: '/api/applications/{app_id}',
     summary: 'Deletes an application with its sources, their events and alerts',
     role: 'admin',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
     params: IdParams,
-    body: null,
     reply: Type.Object({
       id: Uuid,
       deleted: Type.Object({
@@ -158,7 +139,6 @@ export const applicationRoutes = [
         sources: Type.Integer({ minimum: 0 }),
       }),
     }),
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params: { app_id: id } }, services) => {
       services.applications.require(id)

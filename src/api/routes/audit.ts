@@ -44,15 +44,12 @@ export const auditRoutes = [
       'all; `detail.left_out` counts those since the entry before. Who reads dead letters or this list is recorded with ' +
       'the first page, once a minute for each user. Kept for 400 days, also by clear-all.',
     role: 'admin',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
     query: Type.Object({
       action: Type.Optional(Names),
       actor_id: Type.Optional(Names),
       ...PageParameters,
     }),
-    body: null,
     reply: PageSchema(
       Type.Object({
         id: Type.String(),
@@ -67,7 +64,6 @@ export const auditRoutes = [
         detail: Type.Record(Type.String(), Type.Unknown()),
       }),
     ),
-    status: 200,
     errors: ['invalid_cursor', 'dependency_unavailable'],
     handle: async ({ query, signal }, { auditTrail, cursorKey }) => {
       const { limit, cursor, action: actions = [], actor_id: actors = [] } = query

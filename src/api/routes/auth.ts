@@ -81,14 +81,12 @@ export const authRoutes = [
     role: 'public',
     limit: 'login_limit',
     bodyBytes: 16 * 1024,
-    query: Type.Object({}),
     body: Type.Object({
       email: Type.String({ minLength: 1, maxLength: 320 }),
       password: GivenPassword,
       code: Type.Optional(Code),
     }),
     reply: Tokens,
-    status: 200,
     errors: [
       'invalid_credentials',
       'second_factor_required',
@@ -116,10 +114,8 @@ export const authRoutes = [
     role: 'public',
     limit: 'refresh_limit',
     bodyBytes: 16 * 1024,
-    query: Type.Object({}),
     body: MaybeRefreshToken,
     reply: Tokens,
-    status: 200,
     errors: ['invalid_refresh_token', 'invalid_user', 'dependency_unavailable'],
     handle: async ({ body, head }, services) => {
       const token = body?.refresh_token ?? head.cookies.get(REFRESH_COOKIE) ?? ''
@@ -138,9 +134,7 @@ export const authRoutes = [
       'Invalidates the access and refresh tokens of every login that a token of the request belongs to, and closes ' +
       'its WebSockets.',
     role: 'public',
-    limit: 'none',
     bodyBytes: 16 * 1024,
-    query: Type.Object({}),
     body: MaybeRefreshToken,
     reply: Type.Null(),
     status: 204,
@@ -159,10 +153,6 @@ export const authRoutes = [
       '`role` is the one the access token was issued with. For an API token `api_token` is there, and `email` empty.',
     role: 'viewer',
     isOpenBeforeDuty: true,
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
-    body: null,
     reply: Type.Object({
       id: Uuid,
       email: Type.String(),
@@ -179,7 +169,6 @@ export const authRoutes = [
         ),
       ),
     }),
-    status: 200,
     errors: [],
     tokens: 'limited',
     handle: ({ principal }, { users, apiTokens }) => {

@@ -57,17 +57,13 @@ export const deadLetterRoutes = [
     path: '/api/monitoring/dead-letters',
     summary: 'Messages that could not be stored, newest first',
     role: 'admin',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
     query: Type.Object({
       reason: Type.Optional(Names),
       source: Type.Optional(Names),
       ...PageParameters,
     }),
-    body: null,
     reply: PageSchema(LetterSchema),
-    status: 200,
     errors: ['invalid_cursor', 'dependency_unavailable'],
     handle: async ({ query, signal }, { deadLetters, cursorKey }) => {
       const { limit, cursor, reason: reasons = [], source: sources = [] } = query
@@ -98,9 +94,7 @@ export const deadLetterRoutes = [
       'not exist. A record has the rights that its ingest key has now (`sources`, `auto_register`); one without a key, or ' +
       'whose key was deleted, may be of the source that is listed, which is registered. A repeat after a failure loses nothing and counts nothing twice.',
     role: 'admin',
-    limit: 'none',
     bodyBytes: 512 * 1024,
-    query: Type.Object({}),
     body: Type.Optional(
       Type.Object({
         edits: Type.Optional(
@@ -125,7 +119,6 @@ export const deadLetterRoutes = [
       has_more: Type.Boolean({ description: 'whether dead letters remain that were not examined' }),
       next_cursor: Cursor,
     }),
-    status: 200,
     errors: ['invalid_cursor', 'overloaded', 'dependency_unavailable'],
     examples: { body: { reason: ['unknown_source'] } },
     handlerTimeoutMs: 120_000,

@@ -53,12 +53,8 @@ export const ingestKeyRoutes = [
     path: '/api/ingest-keys',
     summary: 'Ingest keys, oldest first',
     role: 'admin',
-    limit: 'none',
-    bodyBytes: 0,
     query: Type.Object(PageParameters),
-    body: null,
     reply: PageSchema(KeySchema),
-    status: 200,
     errors: ['invalid_cursor'],
     handle: ({ query: { limit, cursor } }, { ingestKeys, cursorKey }) => {
       const filters = { list: 'ingest-keys' }
@@ -77,9 +73,7 @@ export const ingestKeyRoutes = [
       'them. `default_source`, one of `sources` if these are given, is the source of records that name none; absent: ' +
       'the first of `sources`.',
     role: 'admin',
-    limit: 'none',
     bodyBytes: 256 * 1024,
-    query: Type.Object({}),
     body: Type.Object({
       name: notBlank(120),
       sources: Type.Optional(
@@ -119,11 +113,7 @@ export const ingestKeyRoutes = [
     path: '/api/ingest-keys/{id}',
     summary: 'Deletes an ingest key, which becomes invalid at once',
     role: 'admin',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
     params: Type.Object({ id: Uuid }),
-    body: null,
     reply: Type.Null(),
     status: 204,
     errors: ['not_found', 'dependency_unavailable'],

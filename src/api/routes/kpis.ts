@@ -1,5 +1,3 @@
-import { Type } from '@sinclair/typebox'
-
 import type { WebSocketHub } from '../../http/websocket.js'
 import { JsonText, route } from '../route.js'
 import { KpiSnapshotSchema } from '../schemas/kpi.js'
@@ -15,12 +13,7 @@ export const kpiRoutes = [
       'Cached for 30 seconds, but corrections and deletions show at once. Totals cover everything stored; windows end ' +
       'now and are exact to the second.',
     role: 'viewer',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
-    body: null,
     reply: KpiSnapshotSchema,
-    status: 200,
     errors: ['dependency_unavailable'],
     handle: async (_, { kpis }) => new JsonText(await kpis.get()),
   }),

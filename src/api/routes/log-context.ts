@@ -217,14 +217,10 @@ export const logContextRoutes = [
       'The events before and after it by time, then id, at most 30 days away; each side begins with the nearest one. `same` leaves ' +
       'those that share fields with the event.',
     role: 'viewer',
-    limit: 'none',
     question: 'search',
-    bodyBytes: 0,
     query: ContextQuery,
     params: EventIdParams,
-    body: null,
     reply: ContextReply,
-    status: 200,
     errors: ['not_found', 'invalid_cursor', 'dependency_unavailable'],
     tokens: 'limited',
     handle: ({ params, query, ...asking }, services) =>
@@ -241,17 +237,13 @@ export const logContextRoutes = [
       '`parent_span_id`, `kind` and `status_message`. The trace id is compared in any case. `has_more_spans` and `has_more_logs` ' +
       'say that there are more than the reply has.',
     role: 'viewer',
-    limit: 'none',
     question: 'search',
-    bodyBytes: 0,
     query: Type.Object({
       start_time: QueryTime('inclusive; default 30 days ago'),
       end_time: QueryTime('inclusive'),
     }),
     params: Type.Object({ trace_id: Type.String({ minLength: 1, maxLength: 256 }) }),
-    body: null,
     reply: TraceReply,
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     tokens: 'limited',
     handle: async ({ params, query, principal, signal }, services) => {

@@ -315,12 +315,8 @@ const COUNTING = {
   method: 'get',
   tag: 'logs',
   role: 'viewer',
-  limit: 'none',
   question: 'search',
   tokens: 'limited',
-  bodyBytes: 0,
-  body: null,
-  status: 200,
   errors: ['dependency_unavailable'],
 } as const
 

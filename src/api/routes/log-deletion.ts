@@ -22,17 +22,13 @@ export const logDeletionRoutes = [
       'time, for 18 seconds at most: while `remaining` is not 0, ask again with it as `expected`. A message that comes later and ' +
       'repeats an event, of whatever query, begins a new one.',
     role: 'admin',
-    limit: 'none',
-    bodyBytes: 0,
     query: Type.Object({
       ...EVENT_PARAMETERS,
       start_time: Time('inclusive'),
       end_time: Time('inclusive, not in the future'),
       expected: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
     }),
-    body: null,
     reply: Type.Object({ deleted: Count, remaining: Count }, { title: 'DeletedEvents' }),
-    status: 200,
     errors: ['count_mismatch', 'dependency_unavailable'],
     handle: async ({ query: { expected, ...filters }, principal }, services) => {
       const { start_time: _start, end_time: _end, ...what } = filters

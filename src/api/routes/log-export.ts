@@ -131,13 +131,9 @@ export const logExportRoutes = [
       "for a formula begins with `'`. A user has at most 2 exports at once, an instance 8. " +
       'The guide [Live tail and export](/docs/tail-and-export#export) says more.',
     role: 'viewer',
-    limit: 'none',
-    bodyBytes: 0,
     query: ExportParameters,
-    body: null,
     reply: Type.String(),
     produces: [TYPES.ndjson, TYPES.csv, TYPES.txt],
-    status: 200,
     errors: ['invalid_cursor', 'overloaded', 'dependency_unavailable'],
     examples: {
       reply:

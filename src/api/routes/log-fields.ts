@@ -123,13 +123,9 @@ export const logFieldRoutes = [
       'answer is of the whole days (UTC) that the range touches, from the catalogue of attributes; otherwise it is of the events that ' +
       'match. Shares are exact, unless `capped` says that there were too many different sets of attributes.',
     role: 'viewer',
-    limit: 'none',
     question: 'search',
-    bodyBytes: 0,
     query: FieldsQuery,
-    body: null,
     reply: FieldsReply,
-    status: 200,
     errors: ['dependency_unavailable'],
     examples: {
       reply: {

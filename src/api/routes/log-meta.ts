@@ -113,9 +113,7 @@ export const logMetaRoutes = [
       'most frequent of the occurrences (of equally frequent ones the worse), `priority` the corrected one, ' +
       'else the most frequent.',
     role: 'viewer',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
     query: Type.Object({
       limit: Type.Integer({ minimum: 1, maximum: 200, default: 20 }),
       order: Type.Union([Type.Literal('occurrences'), Type.Literal('first_seen')], {
@@ -124,9 +122,7 @@ export const logMetaRoutes = [
       start_time: QueryTime('inclusive'),
       end_time: QueryTime('inclusive'),
     }),
-    body: null,
     reply: Type.Array(TemplateSchema),
-    status: 200,
     errors: ['dependency_unavailable'],
     tokens: 'limited',
     handle: async ({ query, principal, signal }, { templateStats }) => {
@@ -147,9 +143,7 @@ export const logMetaRoutes = [
     summary:
       'One template with its hourly counts, its newest events and the values of its variables',
     role: 'viewer',
-    limit: 'none',
     question: 'search',
-    bodyBytes: 0,
     query: Type.Object({
       hours: Type.Integer({
         minimum: 1,
@@ -159,9 +153,7 @@ export const logMetaRoutes = [
       }),
     }),
     params: Type.Object({ template_id: Type.String({ pattern: '^[0-9a-f]{16}$' }) }),
-    body: null,
     reply: TemplateDetail,
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: ({ params, query, signal }, services) =>
       templateDetail(params.template_id, query.hours, services, signal),
@@ -179,9 +171,7 @@ export const logMetaRoutes = [
       'the next coarser one whose largest window (15m, 24h, 30d) has data, else day. `granularity` ' +
       'in the reply is the one that was used.',
     role: 'viewer',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
     query: Type.Object({
       window: Type.Union(WindowSchema.anyOf, { default: '24h' }),
       granularity: Type.Union([Type.Literal('auto'), ...GranularitySchema.anyOf], {
@@ -192,9 +182,7 @@ export const logMetaRoutes = [
       offset: Type.Integer({ minimum: 0, default: 0 }),
       fill: Type.Boolean({ default: false, description: 'whether empty buckets are listed' }),
     }),
-    body: null,
     reply: SeriesReply,
-    status: 200,
     errors: ['dependency_unavailable'],
     tokens: 'limited',
     handle: async ({ query, principal, signal }, { series }) => {
@@ -224,16 +212,12 @@ export const logMetaRoutes = [
     description:
       'The last `days` days (UTC), today included; days without occurrences are left out.',
     role: 'viewer',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
     query: Type.Object({
       priority: ListParameter(PrioritySchema),
       days: Type.Integer({ minimum: 1, maximum: 730, default: 365 }),
     }),
-    body: null,
     reply: Type.Array(Type.Object({ day: Type.String({ format: 'date' }), value: Count })),
-    status: 200,
     errors: ['dependency_unavailable'],
     tokens: 'limited',
     handle: async (

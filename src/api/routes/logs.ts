@@ -199,13 +199,9 @@ export const logRoutes = [
       'are: one that began before `start_time` and was repeated later is listed with its own, earlier time. With `Accept: ' +
       'application/x-ndjson` the reply has an event a line, and the header `Link: <…>; rel="next"` the address of the next page.',
     role: 'viewer',
-    limit: 'none',
     question: 'search',
-    bodyBytes: 0,
     query: ListQuery,
-    body: null,
     reply: EventPage,
-    status: 200,
     alsoProduces: { type: NDJSON, description: 'an event a line' },
     errors: ['invalid_cursor', 'dependency_unavailable'],
     tokens: 'limited',
@@ -222,14 +218,9 @@ export const logRoutes = [
     tag: 'logs',
     summary: 'One event with all fields',
     role: 'viewer',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
-    query: Type.Object({}),
     params: EventIdParams,
-    body: null,
     reply: EventDetail,
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     tokens: 'limited',
     handle: async ({ params, principal, signal }, { events, eventContext }) => {
@@ -249,14 +240,9 @@ export const logRoutes = [
       'the template, rarity, burst, and the learned effect of corrections). `template_priority` is the ' +
       'corrected priority of the template, which takes precedence over the model.',
     role: 'viewer',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
-    query: Type.Object({}),
     params: EventIdParams,
-    body: null,
     reply: Explanation,
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params, signal }, { events, explain }) => {
       const event = await events.get(params.event_id, signal)
@@ -287,16 +273,13 @@ export const logRoutes = [
       '`tags.correction_reason` (truncated at 200 characters), and moves every occurrence of the event to the ' +
       'new priority in all counters. Later events of the same template take the priority too.',
     role: 'manager',
-    limit: 'none',
     bodyBytes: 64 * 1024,
-    query: Type.Object({}),
     params: EventIdParams,
     body: Type.Object(
       { priority: PrioritySchema, reason: Type.Optional(Type.String({ maxLength: 65_536 })) },
       { additionalProperties: false },
     ),
     reply: EventDetail,
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params, body }, { corrections, eventContext }) => {
       const event = await corrections.correct(params.event_id, body.priority, body.reason ?? '')

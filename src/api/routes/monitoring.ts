@@ -102,12 +102,7 @@ const views = [
       'the shared state (Redis). ' +
       'Latencies and details are shown to authenticated callers. Answers within two seconds.',
     role: 'public',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
-    body: null,
     reply: HealthSchema,
-    status: 200,
     alsoStatuses: [503],
     errors: [],
     handle: async ({ principal }, { health, version }) => {
@@ -125,10 +120,6 @@ const views = [
       'Ordered by `received`, descending. `source` is null for bodies with several sources or none, and for all but ' +
       'the 2,000 sources that were active last.',
     role: 'viewer',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
-    body: null,
     reply: Type.Array(
       Type.Object({
         protocol: Type.String({ examples: ['ingest', 'upload', 'webhook', 'replay'] }),
@@ -141,7 +132,6 @@ const views = [
         last_event_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()]),
       }),
     ),
-    status: 200,
     errors: [],
     handle: (_, { collectorStats }) =>
       collectorStats.list().map(({ ratePerSecond: rate, lastEventAtMs: lastMs, ...figures }) => {
@@ -160,13 +150,8 @@ const views = [
       '`COOKIE_SECURE=true` or `TRUSTED_PROXIES`); others send `Authorization: Bearer METRICS_TOKEN`.',
     tag: 'monitoring',
     role: 'public',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
-    body: null,
     reply: Type.String(),
     produces: METRICS_TYPE,
-    status: 200,
     errors: ['unauthorized'],
     handle: ({ head }, { metrics, metricsAccess }) => {
       refuseStrangers(head, metricsAccess)
@@ -184,9 +169,6 @@ const clearAll = route({
     'Deletes events, templates, alerts, incidents, tasks, sources, applications and dead letters.',
   role: 'admin',
   limit: 'clear_all_limit',
-  bodyBytes: 0,
-  query: Type.Object({}),
-  body: null,
   reply: Type.Object({
     cleared: Type.Object({
       events: Count,
@@ -199,7 +181,6 @@ const clearAll = route({
       dead_letters: Count,
     }),
   }),
-  status: 200,
   errors: ['dependency_unavailable'],
   handlerTimeoutMs: MINUTE_MS,
   handle: async (_, { deletions }) => ({ cleared: await deletions.clearAll() }),

@@ -106,11 +106,7 @@ export const notificationChannelRoutes = [
     path: '/api/notification-channels/{id}/test',
     summary: 'Sends a sample by a notification channel, once',
     role: 'manager',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
     params: IdParams,
-    body: null,
     reply: Type.Object({
       outcome: Type.String({
         description: 'sent; refused: it would not be tried again; failed: it would',
@@ -122,7 +118,6 @@ export const notificationChannelRoutes = [
         description: 'what was sent, without secrets',
       }),
     }),
-    status: 200,
     errors: ['not_found'],
     handle: async ({ params }, { channels, sendNotice }) => {
       const channel = channels.get(params.id)

@@ -64,10 +64,6 @@ export const oidcRoutes = [
     summary: 'How users log in',
     role: 'public',
     isInstanceLocal: true,
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
-    body: null,
     reply: Type.Object(
       {
         password: Type.Boolean({
@@ -83,7 +79,6 @@ export const oidcRoutes = [
       },
       { title: 'LoginProviders' },
     ),
-    status: 200,
     errors: [],
     handle: (_, { oidc, hasPasswordLogin }) => ({
       password: hasPasswordLogin,
@@ -101,10 +96,7 @@ export const oidcRoutes = [
     summary: 'Sends the browser to a provider, to log in',
     role: 'public',
     limit: 'login_limit',
-    bodyBytes: 0,
-    query: Type.Object({}),
     params: ProviderParams,
-    body: null,
     reply: Type.Null(),
     status: 302,
     errors: ['not_found', 'dependency_unavailable'],
@@ -128,11 +120,9 @@ export const oidcRoutes = [
       'log-in; what goes wrong is told to the page as `login_error`, the code of an error.',
     role: 'public',
     limit: 'login_limit',
-    bodyBytes: 0,
     // Providers add parameters of their own.
     query: Type.Object({}, { additionalProperties: true }),
     params: ProviderParams,
-    body: null,
     reply: Type.Null(),
     status: 302,
     errors: ['not_found', 'dependency_unavailable'],

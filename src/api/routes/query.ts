@@ -168,9 +168,7 @@ export const queryRoutes = [
       'A faulty line is answered with 200 too: `error` says what is wrong, and where. `completion` says what can be typed ' +
       'at `position`, in whatever state the line is. The guide to the language is at `/docs/query-language`.',
     role: 'viewer',
-    limit: 'none',
     bodyBytes: 64 * 1024,
-    query: Type.Object({}),
     body: Type.Object(
       {
         q: Type.String({ maxLength: MAX_BODY_LINE, description: 'the line' }),
@@ -181,7 +179,6 @@ export const queryRoutes = [
       { additionalProperties: false },
     ),
     reply: ParsedQuery,
-    status: 200,
     errors: [],
     examples: {
       body: { q: 'severity>=warning source:checkout "connection refused"', position: 3 },

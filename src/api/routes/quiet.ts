@@ -56,9 +56,7 @@ export const quietRoutes = [
     path: '/api/silences/preview',
     summary: 'The alerts whose notices matchers would keep back',
     role: 'viewer',
-    limit: 'none',
     bodyBytes: RECORD_BYTES,
-    query: Type.Object({}),
     body: Type.Object({ matchers: Matchers }, { additionalProperties: false }),
     reply: Type.Object({
       firing: Type.Integer({ minimum: 0, description: 'alerts that fire now' }),
@@ -68,7 +66,6 @@ export const quietRoutes = [
         description: `the newest ${MAX_SHOWN} of those that fire`,
       }),
     }),
-    status: 200,
     errors: [],
     examples: { body: { matchers: [{ field: 'host', value: 'web-*' }] } },
     handle: ({ body: { matchers } }, { alerts, alertRules }) => {

@@ -60,16 +60,11 @@ export const secondFactorRoutes = [
     role: 'viewer',
     tokens: 'none',
     isOpenBeforeDuty: true,
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
-    body: null,
     reply: Type.Object({
       enabled: Type.Boolean(),
       since: Type.Union([Timestamp, Type.Null()]),
       recovery_codes_left: Type.Integer({ minimum: 0 }),
     }),
-    status: 200,
     errors: [],
     handle: ({ principal }, { users }) => {
       const factor = users.get(principal.userId)?.secondFactor
@@ -91,9 +86,7 @@ export const secondFactorRoutes = [
     role: 'viewer',
     tokens: 'none',
     isOpenBeforeDuty: true,
-    limit: 'none',
     bodyBytes: BODY_BYTES,
-    query: Type.Object({}),
     body: Type.Object({ current_password: GivenPassword }),
     reply: Type.Object({ secret: Type.String(), uri: Type.String() }),
     status: 201,
@@ -118,12 +111,9 @@ export const secondFactorRoutes = [
     role: 'viewer',
     tokens: 'none',
     isOpenBeforeDuty: true,
-    limit: 'none',
     bodyBytes: BODY_BYTES,
-    query: Type.Object({}),
     body: Type.Object({ code: Code }),
     reply: RecoveryCodes,
-    status: 200,
     errors: ['invalid_code', 'not_found', 'rate_limited', 'dependency_unavailable'],
     handle: async ({ body, principal }, { secondFactors, sessions }) => {
       const codes = await secondFactors.confirm(principal.userId, body.code)
@@ -139,12 +129,9 @@ export const secondFactorRoutes = [
     role: 'viewer',
     tokens: 'none',
     isOpenBeforeDuty: true,
-    limit: 'none',
     bodyBytes: BODY_BYTES,
-    query: Type.Object({}),
     body: ProofBody,
     reply: RecoveryCodes,
-    status: 200,
     errors: PROOF_ERRORS,
     handle: async ({ body, principal, head }, services) => {
       const renew = () => services.secondFactors.renewRecovery(principal.userId, toProof(body))
@@ -159,9 +146,7 @@ export const secondFactorRoutes = [
     role: 'viewer',
     tokens: 'none',
     isOpenBeforeDuty: true,
-    limit: 'none',
     bodyBytes: BODY_BYTES,
-    query: Type.Object({}),
     body: ProofBody,
     reply: Type.Null(),
     status: 204,

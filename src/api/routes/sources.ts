@@ -192,16 +192,12 @@ export const sourceRoutes = [
     summary: 'Sources, ordered by name',
     description: `At most \`limit\` sources. When there are more, the header \`Link: <…>; rel="next"\` has the address of the next page.`,
     role: 'viewer',
-    limit: 'none',
     question: 'rollup',
-    bodyBytes: 0,
     query: Type.Object({
       limit: Type.Integer({ minimum: 1, maximum: 10_000, default: 1_000 }),
       cursor: PageParameters.cursor,
     }),
-    body: null,
     reply: Type.Array(SourceSchema),
-    status: 200,
     errors: ['invalid_cursor', 'dependency_unavailable'],
     tokens: 'limited',
     handle: async ({ query: { limit, cursor }, principal, signal }, services) => {
@@ -234,7 +230,6 @@ export const sourceRoutes = [
     role: 'admin',
     limit: 'source_create_limit',
     bodyBytes: 16 * 1024,
-    query: Type.Object({}),
     body: Type.Object(
       {
         name: NewSourceName,
@@ -262,7 +257,6 @@ export const sourceRoutes = [
     role: 'manager',
     limit: 'source_create_limit',
     bodyBytes: FILE_BYTES + 64 * 1024,
-    query: Type.Object({}),
     body: multipart({
       fields: Type.Object(
         {
@@ -302,13 +296,10 @@ export const sourceRoutes = [
     path: '/api/sources/{name}',
     summary: 'Changes the retention of a source',
     role: 'admin',
-    limit: 'none',
     bodyBytes: 16 * 1024,
-    query: Type.Object({}),
     params: NameParams,
     body: Type.Object({ retention_days: RetentionDays }, { additionalProperties: false }),
     reply: SourceSchema,
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params, body: { retention_days: retentionDays } }, services) => {
       checkRetention(retentionDays, services)
@@ -323,13 +314,9 @@ export const sourceRoutes = [
     path: '/api/sources/{name}/toggle',
     summary: 'Turns ingestion of a source on or off',
     role: 'manager',
-    limit: 'none',
-    bodyBytes: 0,
     query: Type.Object({ enabled: Type.Boolean() }),
     params: NameParams,
-    body: null,
     reply: SourceSchema,
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params, query }, services) => {
       const source = await services.sources.change(params.name, { enabled: query.enabled })
@@ -343,11 +330,7 @@ export const sourceRoutes = [
     path: '/api/sources/{name}',
     summary: 'Deletes a source with all its events and alerts',
     role: 'admin',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
     params: NameParams,
-    body: null,
     reply: Type.Object({
       name: Type.String(),
       deleted: Type.Object({
@@ -355,7 +338,6 @@ export const sourceRoutes = [
         alerts: Type.Integer({ minimum: 0 }),
       }),
     }),
-    status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params: { name } }, services) => {
       if (services.sources.get(name) === undefined)

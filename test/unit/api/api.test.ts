@@ -10,24 +10,18 @@ import { HeaderBag } from '../../../src/http/request.js'
 import { fakeServices } from '../../support/api.js'
 import { startServer, uws } from '../../support/http.js'
 
-const none = Type.Object({})
-
 const listThings = route({
   id: 'listThings',
   method: 'get',
   path: '/api/things',
   summary: 'things',
   role: 'viewer',
-  limit: 'none',
-  bodyBytes: 0,
   query: Type.Object({
     limit: Type.Integer({ minimum: 1, maximum: 50, default: 10 }),
     flag: Type.Optional(Type.Boolean()),
     severity: Type.Optional(Type.Array(Type.String({ enum: ['ERROR', 'INFO'] }))),
   }),
-  body: null,
   reply: Type.Unknown(),
-  status: 200,
   errors: [],
   handle: ({ query, principal }, { version }) => ({ query, version, user: principal.userId }),
 })
@@ -40,7 +34,6 @@ const createThing = route({
   role: 'admin',
   limit: 'source_create_limit',
   bodyBytes: 1024,
-  query: none,
   body: Type.Object({
     title: Type.String({ minLength: 1 }),
     event_ids: Type.Array(Type.Integer()),
@@ -62,13 +55,8 @@ const getThing = route({
   path: '/api/things/{id}',
   summary: 'thing',
   role: 'viewer',
-  limit: 'none',
-  bodyBytes: 0,
-  query: none,
   params: Type.Object({ id: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }) }),
-  body: null,
   reply: Type.Object({ id: Type.Integer() }),
-  status: 200,
   errors: ['not_found'],
   handle({ params }) {
     if (params.id === 404) throw new AppError('not_found', 'no', { details: { id: params.id } })
@@ -91,7 +79,6 @@ const upload = route({
   role: 'public',
   limit: 'login_limit',
   bodyBytes: 4096,
-  query: none,
   body: multipart({
     fields: Type.Object({
       source_name: Type.String({ maxLength: 5 }),
@@ -117,9 +104,7 @@ const logout = route({
   path: '/api/logout',
   summary: 'logout',
   role: 'public',
-  limit: 'none',
   bodyBytes: 512,
-  query: none,
   body: Type.Optional(Type.Object({ token: Type.String() })),
   reply: Type.Null(),
   status: 204,
@@ -133,13 +118,8 @@ const ownState = route({
   path: '/api/own-state',
   summary: 'own state',
   role: 'public',
-  limit: 'none',
   isInstanceLocal: true,
-  bodyBytes: 0,
-  query: none,
-  body: null,
   reply: Type.Null(),
-  status: 200,
   errors: [],
   handle: () => null,
 })

@@ -99,13 +99,9 @@ void test('a batch that can never be stored does not hold up the next', async (t
   t.ok(log.entries.some(({ fields }) => JSON.stringify(fields).includes('"bad"')))
 })
 
-const none = Type.Object({})
 const facts = {
-  limit: 'none',
   errors: [],
-  status: 200,
   reply: Type.Unknown(),
-  query: none,
 } as const
 const routes = [
   route({
@@ -115,8 +111,6 @@ const routes = [
     path: '/things',
     summary: '',
     role: 'viewer',
-    bodyBytes: 0,
-    body: null,
     handle: () => null,
   }),
   route({
@@ -152,9 +146,7 @@ const routes = [
     path: '/toggle',
     summary: '',
     role: 'manager',
-    bodyBytes: 0,
     query: Type.Object({ enabled: Type.Boolean() }),
-    body: null,
     handle: () => ({ id: 7 }),
   }),
 ]
