@@ -8,6 +8,7 @@ import { runCluster } from './flow/cluster.js'
 import { runHostile } from './flow/hostile.js'
 import { runHttp } from './flow/http.js'
 import { runInsightsBench } from './flow/insights.js'
+import { runPage } from './flow/page.js'
 import { runProtocols } from './flow/protocols.js'
 import { runMining } from './flow/mining.js'
 import { runQuery } from './flow/query.js'
@@ -35,6 +36,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   http: runHttp,
   ws: runWs,
   tail: runTail,
+  page: runPage,
   alerts: runAlerts,
   cluster: runCluster,
   scale: runScale,

@@ -82,7 +82,10 @@ const FLAGS = {
   'load-seconds': { type: 'string', doc: 'ingest: how long that lasts [5]' },
   workers: { type: 'string', doc: 'WORKERS of the service [its default]' },
   repeats: { type: 'string', doc: 'runs of each scenario; medians are shown [3]' },
-  duration: { type: 'string', doc: 'query, http: seconds per measurement, from 0.1 [2]' },
+  duration: {
+    type: 'string',
+    doc: 'query, http: seconds per measurement, from 0.1; of page the tail takes 30 times that [2]',
+  },
   clients: {
     type: 'string',
     doc: 'query: also so many clients with ingest at half load, for 5 durations [0]',
@@ -126,7 +129,7 @@ const FLAGS = {
 
 export const usage = (): string =>
   [
-    'npm run bench [-- ingest | query | mining | insights | ws | tail | alerts | http | cluster | scale | beside | hostile] [options]',
+    'npm run bench [-- ingest | query | mining | insights | ws | tail | page | alerts | http | cluster | scale | beside | hostile] [options]',
     'npm run bench -- compare A.json B.json',
     'npm run bench -- replay --logs FOLDER [--target …]',
     '',

@@ -1,5 +1,5 @@
 -- The templates with the most occurrences, or those that were first seen last; a merged template counts for its target.
--- params: merged Array(UInt64), into Array(UInt64), sources Array(String) (empty = any), by_first_seen UInt8, from_ms Int64, until_ms Int64 (when first seen), limit UInt32
+-- params: merged Array(UInt64), into Array(UInt64), ids Array(UInt64) (empty = any), sources Array(String) (empty = any), by_first_seen UInt8, from_ms Int64, until_ms Int64 (when first seen), limit UInt32
 -- rows:   template String (16 hex digits), source, events, confidence_sum, debug, info, warning, error, critical, p1,
 --         p2, p3, p4, model_version, first_ms, last_ms
 SELECT
@@ -20,7 +20,8 @@ SELECT
     toUnixTimestamp64Milli(min(first_ts)) AS first_ms,
     toUnixTimestamp64Milli(max(last_ts)) AS last_ms
 FROM template_totals
-WHERE template_id != 0 AND (empty({sources:Array(String)}) OR template_totals.source IN {sources:Array(String)})
+WHERE template_id != 0 AND (empty({ids:Array(UInt64)}) OR template_id IN {ids:Array(UInt64)})
+    AND (empty({sources:Array(String)}) OR template_totals.source IN {sources:Array(String)})
 GROUP BY template
 HAVING sum(template_totals.p1 + template_totals.p2 + template_totals.p3 + template_totals.p4) > 0
     AND first_ms >= {from_ms:Int64} AND first_ms < {until_ms:Int64}

@@ -20,6 +20,8 @@ export interface TemplateView {
 
 interface TemplateQuery {
   readonly limit: number
+  /** An empty list matches any. A merged template stands for its target. */
+  readonly ids?: readonly string[]
   /** An empty list matches any. */
   readonly sources?: readonly string[]
   /** Default: by occurrences. Both orders are descending. */
@@ -45,6 +47,7 @@ const topSql = statement<
   {
     readonly merged: readonly bigint[]
     readonly into: readonly bigint[]
+    readonly ids: readonly bigint[]
     readonly sources: readonly string[]
     readonly by_first_seen: 0 | 1
     readonly from_ms: number
@@ -88,6 +91,7 @@ export function createTemplateStats(store: Pick<Store, 'query'>, directory: Temp
     top: async (
       {
         limit,
+        ids = [],
         sources = [],
         order = 'occurrences',
         firstSeenFromMs = 0,
@@ -97,6 +101,7 @@ export function createTemplateStats(store: Pick<Store, 'query'>, directory: Temp
     ): Promise<readonly TemplateView[]> => {
       const params = {
         ...mergedIds(directory),
+        ids: ids.flatMap((id) => aliases(directory.describe(id)?.id ?? id, directory)),
         sources,
         by_first_seen: order === 'first_seen' ? (1 as const) : (0 as const),
         from_ms: firstSeenFromMs,

@@ -5,7 +5,14 @@ import { useKeys } from './lib/keys.js'
 import { lazy } from './lib/lazy.js'
 import { addressOf, followLinks, go, place } from './lib/router.js'
 import { duty, findSession, user } from './lib/session.js'
-import { areKeysOpen, draft, isPaletteOpen, openKeys, openPalette } from './shell/open-dialogs.js'
+import {
+  areKeysOpen,
+  draft,
+  exporting,
+  isPaletteOpen,
+  openKeys,
+  openPalette,
+} from './shell/open-dialogs.js'
 import { Notice } from './shell/notice.js'
 import { Rail } from './shell/rail.js'
 import { SCREENS } from './shell/screens.js'
@@ -44,6 +51,7 @@ function Shell() {
       {isPaletteOpen.value && <Palette />}
       {areKeysOpen.value && <KeysHelp />}
       {draft.value !== null && <NewIncident />}
+      {exporting.value !== null && <ExportProgress />}
       <Notice />
     </div>
   )
@@ -66,6 +74,7 @@ function Screen({ path }: { readonly path: string }) {
   return null
 }
 
+const ExportProgress = lazy(async () => (await import('./later.js')).ExportProgress)
 const more = () => import('./more.js')
 const Live = lazy(async () => (await more()).Live)
 const Templates = lazy(async () => (await more()).Templates)

@@ -1,10 +1,13 @@
 /** What Explore needs once somebody opens, types or chooses: one file, because many small ones load slower. */
 export { proposalsFor } from './explore/completion.js'
 export { copyLink } from './explore/copy-link.js'
+export { ExportProgress } from './explore/export-progress.js'
+export { exportRun } from './explore/export-run.js'
 export { DetailPanel } from './explore/detail.js'
 export { NothingFound } from './explore/empty.js'
 export { ColumnChoices, CopyChoices, ExportChoices } from './explore/summary-menus.js'
 export { proposeIncident } from './explore/propose-incident.js'
+export { setPriority } from './explore/set-priority.js'
 export { TableHead } from './explore/table-head.js'
 export { TemplateCounts } from './explore/template-counts.js'
 export { startAddress, ViewChoices } from './explore/views.js'

@@ -33,6 +33,8 @@ export async function openBrowser(t: Test): Promise<BrowserContext> {
     args,
     viewport,
     colorScheme: 'light',
+    // Colours are judged as they are in the end.
+    reducedMotion: 'reduce',
   } as const
   const browser = await chromium.launchPersistentContext(folder, launch)
   t.teardown(async () => {
@@ -91,12 +93,24 @@ interface Violation {
   readonly on: readonly string[]
 }
 
-/** Serious faults for people who can't see, or can't use a mouse. */
+/** In the other theme only the colours are others. */
+const AXE_RUN = `{
+  const told = ({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, on: nodes.slice(0, 3).map((node) => node.html.slice(0, 160)) }))
+  const root = document.documentElement
+  const { theme } = root.dataset
+  axe.run(document, { resultTypes: ['violations'] }).then(async (all) => {
+    const isDark = matchMedia('(prefers-color-scheme: dark)').matches
+    root.dataset.theme = isDark ? 'light' : 'dark'
+    const others = await axe.run(document, { resultTypes: ['violations'], runOnly: ['color-contrast'] })
+    root.dataset.theme = theme
+    return [...told(all), ...told(others).map((one) => ({ ...one, id: one.id + ' in the other theme' }))]
+  })
+}`
+
+/** Serious faults, in both themes, for people who can't see, or can't use a mouse. */
 export async function axe(page: Page): Promise<readonly string[]> {
   await page.evaluate(AXE)
-  const found = await page.evaluate<readonly Violation[]>(
-    `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, on: nodes.slice(0, 3).map((node) => node.html.slice(0, 160)) })))`,
-  )
+  const found = await page.evaluate<readonly Violation[]>(AXE_RUN)
   return found
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(({ id, on }) => `${id}: ${on.join(' | ')}`)

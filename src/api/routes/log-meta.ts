@@ -22,6 +22,7 @@ import {
 } from '../schemas/series.js'
 
 const SAMPLES = 5
+const TemplateId = Type.String({ pattern: '^[0-9a-f]{16}$' })
 
 const SpanEnd = Type.Union([Timestamp, Type.Null()], {
   description: 'the buckets cover the time from `start` up to `end`; null without buckets',
@@ -108,8 +109,8 @@ export const logMetaRoutes = [
     tag: 'logs',
     summary: 'Templates with the most occurrences, or the newest ones',
     description:
-      'Ordered by `occurrence_count`, descending; with `order=first_seen` the newest come first. `start_time` and ' +
-      '`end_time` are of `first_seen`: what is new since a deployment. A merged template counts for its target. `severity` is the ' +
+      'Ordered by `occurrence_count`, descending; with `order=first_seen` the newest come first; with `template_id` ' +
+      'only these. `start_time` and `end_time` are of `first_seen`: what is new since a deployment. A merged template counts for its target. `severity` is the ' +
       'most frequent of the occurrences (of equally frequent ones the worse), `priority` the corrected one, ' +
       'else the most frequent.',
     role: 'viewer',
@@ -119,6 +120,7 @@ export const logMetaRoutes = [
       order: Type.Union([Type.Literal('occurrences'), Type.Literal('first_seen')], {
         default: 'occurrences',
       }),
+      template_id: ListParameter(TemplateId),
       start_time: QueryTime('inclusive'),
       end_time: QueryTime('inclusive'),
     }),
@@ -126,12 +128,12 @@ export const logMetaRoutes = [
     errors: ['dependency_unavailable'],
     tokens: 'limited',
     handle: async ({ query, principal, signal }, { templateStats }) => {
-      const { limit, order, start_time: start, end_time: end } = query
+      const { limit, order, template_id: ids = [], start_time: start, end_time: end } = query
       const from =
         start === undefined ? {} : { firstSeenFromMs: parseQueryTime(start, 'start_time') }
       const until =
         end === undefined ? {} : { firstSeenUntilMs: parseQueryTime(end, 'end_time') + 1 }
-      const asked = { limit, order, sources: principal.sources ?? [], ...from, ...until }
+      const asked = { limit, order, ids, sources: principal.sources ?? [], ...from, ...until }
       return (await templateStats.top(asked, signal)).map(toTemplate)
     },
   }),
@@ -152,7 +154,7 @@ export const logMetaRoutes = [
         description: 'the number of hourly counts; hours without occurrences are left out',
       }),
     }),
-    params: Type.Object({ template_id: Type.String({ pattern: '^[0-9a-f]{16}$' }) }),
+    params: Type.Object({ template_id: TemplateId }),
     reply: TemplateDetail,
     errors: ['not_found', 'dependency_unavailable'],
     handle: ({ params, query, signal }, services) =>

@@ -188,8 +188,14 @@ function rowsOf(event: Detail): readonly (readonly [name: string, value: string]
   return own.filter(([, value]) => value !== '')
 }
 
+/** What is drawn at once, and what is drawn at all. */
+const FEW_ATTRIBUTES = 100
+const MOST_ATTRIBUTES = 1000
+
 function FieldTable({ event, line, onLine }: FieldTableProps) {
-  const attributes = flatten(event.tags)
+  const [isWhole, setWhole] = useState(false)
+  const attributes = flatten(event.tags, isWhole ? MOST_ATTRIBUTES : FEW_ATTRIBUTES + 1)
+  const isCut = !isWhole && attributes.length > FEW_ATTRIBUTES
   return (
     <>
       {event.summary !== '' && event.summary !== event.message && (
@@ -200,7 +206,19 @@ function FieldTable({ event, line, onLine }: FieldTableProps) {
       {attributes.length > 0 && (
         <>
           <h3>Attributes</h3>
-          <FieldRows rows={attributes} line={line} onLine={onLine} isAttributes />
+          <FieldRows
+            rows={isCut ? attributes.slice(0, FEW_ATTRIBUTES) : attributes}
+            line={line}
+            onLine={onLine}
+          />
+          {isCut && (
+            <button class="link" onClick={() => setWhole(true)}>
+              Show more attributes
+            </button>
+          )}
+          {attributes.length === MOST_ATTRIBUTES && (
+            <p class="note">These are the first {MOST_ATTRIBUTES}; the tab JSON has all.</p>
+          )}
         </>
       )}
     </>
@@ -211,7 +229,6 @@ interface FieldRowsProps {
   readonly rows: readonly (readonly [name: string, value: string])[]
   readonly line: string
   readonly onLine: (line: string) => void
-  readonly isAttributes?: boolean
 }
 
 /** Longer values are no words to ask for. */

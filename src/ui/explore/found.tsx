@@ -6,7 +6,7 @@ import type { Binding } from '../lib/keys.js'
 import { lazy } from '../lib/lazy.js'
 import { without } from '../lib/query-edit.js'
 import { copy } from '../shell/notice.js'
-import { askCounts, exportPath, rowSource, type Run } from './answers.js'
+import { askCounts, rowSource, type Run } from './answers.js'
 import type { Correction } from './correction.js'
 import { EventList } from './event-list.js'
 import { Rows, type Row } from './rows.js'
@@ -69,7 +69,6 @@ export function Found(props: FoundProps) {
   const { rows, error } = useRows(run, runKey)
   const [current, setCurrent] = useState(-1)
   useEffect(() => setCurrent(-1), [runKey])
-  useEffect(() => void learnTemplates(), [runKey])
   correction.onCorrected.current = (row) => rows?.replace(row)
   const opened = useRef(openId)
   opened.current = openId
@@ -112,7 +111,8 @@ export function Found(props: FoundProps) {
     {
       key: 'e',
       label: 'export all events as NDJSON',
-      run: () => location.assign(exportPath(run, 'ndjson')),
+      run: () =>
+        void import('../later.js').then(({ exportRun }) => exportRun(run, 'ndjson', rows.total)),
     },
     {
       key: 'i',
@@ -142,7 +142,10 @@ export function Found(props: FoundProps) {
         openId={openId}
         onCurrent={setCurrent}
         onOpen={({ id }) => onOpen(id)}
-        onRange={(first, last) => rows.show(first, last)}
+        onRange={(first, last) => {
+          rows.show(first, last)
+          learnTemplates(rows.between(first, last).map((row) => row.template_id))
+        }}
         keys={keys}
       />
     </section>

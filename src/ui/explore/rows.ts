@@ -90,6 +90,13 @@ export class Rows {
     return chain?.rows[i - chain.first]
   }
 
+  /** The rows of these places that are loaded. */
+  between(first: number, last: number): readonly Row[] {
+    return this.#chains.flatMap((chain) =>
+      chain.rows.slice(Math.max(0, first - chain.first), Math.max(0, last - chain.first)),
+    )
+  }
+
   /** @returns -1 for a row that is not loaded */
   placeOf(id: number): number {
     for (const { first, rows } of this.#chains) {

@@ -2,7 +2,8 @@ import { pathWith } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { density, wrapping } from '../lib/settings.js'
 import { copy } from '../shell/notice.js'
-import { exportPath, runParams, type ExportFormat, type Run } from './answers.js'
+import { exportRun } from './export-run.js'
+import { runParams, type ExportFormat, type Run } from './answers.js'
 import { toggleWrap } from './event-list.js'
 import { COLUMNS } from './event-row.js'
 import { copyLink } from './copy-link.js'
@@ -18,13 +19,24 @@ const EXPORTS = [
   { format: 'txt', name: 'Text' },
 ] as const satisfies readonly { readonly format: ExportFormat; readonly name: string }[]
 
+interface ExportProps extends ChoicesProps {
+  readonly total: number | null
+}
+
 /** All events of a run as a file. */
-export const ExportChoices = ({ run, close }: ChoicesProps) => (
+export const ExportChoices = ({ run, total, close }: ExportProps) => (
   <>
     {EXPORTS.map(({ format, name }) => (
-      <a key={format} class="item" href={exportPath(run, format)} download onClick={close}>
+      <button
+        key={format}
+        class="item"
+        onClick={() => {
+          close()
+          void exportRun(run, format, total)
+        }}
+      >
         <Icon name="download" /> {name}
-      </a>
+      </button>
     ))}
   </>
 )

@@ -67,7 +67,7 @@ export function Summary({ run, shape, columns, histogram, by, onColumn }: Summar
         {() => <ColumnChoices columns={columns} onColumn={onColumn} />}
       </Menu>
       <Menu label="Export all events" class="quiet square" face={<Icon name="download" />}>
-        {(close) => <ExportChoices run={run} close={close} />}
+        {(close) => <ExportChoices run={run} total={value?.unique_events ?? null} close={close} />}
       </Menu>
       <Menu label="Saved views and history" class="quiet square" face={<Icon name="history" />}>
         {(close) => <ViewChoices close={close} />}

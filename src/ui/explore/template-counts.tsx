@@ -26,9 +26,7 @@ export function TemplateCounts({ run, runKey, onLine }: TemplateCountsProps) {
       { signal },
     ),
   )
-  useEffect(() => {
-    if (value !== null) void learnTemplates(value.facets[0]?.values.map((one) => one.value))
-  }, [value])
+  useEffect(() => learnTemplates(value?.facets[0]?.values.map((one) => one.value) ?? []))
   if (error !== null)
     return (
       <section class="found empty" role="alert">

@@ -1,29 +1,56 @@
 import { signal } from '@preact/signals'
 
-import { call } from '../lib/api.js'
+import { call, pathWith } from '../lib/api.js'
 
 interface Known {
   readonly template_id: string
   readonly template_text: string
 }
 
-/** The texts of the templates with the most occurrences: what is constant in a message, and what varies. */
+/** The texts of templates that were shown: what is constant in a message, and what varies. */
 const texts = signal<ReadonlyMap<string, string>>(new Map())
-let askedAtMs = 0
-const KEPT_MS = 60_000
+/** Until when a text is not asked for again. */
+const freshUntilMs = new Map<string, number>()
+const wanted = new Set<string>()
+let isAsking = false
 
-/** @param shown templates that are on the screen: when one is new, the texts are asked for again */
-export async function learnTemplates(shown: readonly string[] = []): Promise<void> {
-  const isKnown = shown.every((id) => texts.value.has(id))
-  if (isKnown && Date.now() - askedAtMs < KEPT_MS) return
-  askedAtMs = Date.now()
-  try {
-    const all = await call<readonly Known[]>('/api/logs/meta/templates?limit=200')
-    texts.value = new Map(all.map((one) => [one.template_id, one.template_text]))
-  } catch {
-    // Messages are shown without their variables apart.
-    askedAtMs = 0
+/** A text may become more general with new messages. */
+const KEPT_MS = 60_000
+/** What had no answer, or is not stored yet, is asked for again. */
+const AGAIN_MS = 5000
+const NO_TEMPLATE = /^0*$/
+const MOST_KEPT = 2000
+const MOST_ASKED = 100
+
+/** @param shown ids of templates on the screen; what is not known of them is asked for */
+export function learnTemplates(shown: Iterable<string>): void {
+  const nowMs = Date.now()
+  for (const id of shown)
+    if (!NO_TEMPLATE.test(id) && nowMs > (freshUntilMs.get(id) ?? 0)) wanted.add(id)
+  if (!isAsking) void ask()
+}
+
+async function ask(): Promise<void> {
+  isAsking = true
+  while (wanted.size > 0) {
+    const ids = [...wanted].slice(0, MOST_ASKED)
+    for (const id of ids) wanted.delete(id)
+    const params = { template_id: ids.join(), limit: MOST_ASKED }
+    const path = pathWith('/api/logs/meta/templates', params)
+    const found = await call<readonly Known[]>(path).catch(() => [])
+    const all = new Map(texts.value)
+    for (const one of found) all.set(one.template_id, one.template_text)
+    if (freshUntilMs.size > MOST_KEPT) freshUntilMs.clear()
+    for (const id of ids) freshUntilMs.set(id, Date.now() + (all.has(id) ? KEPT_MS : AGAIN_MS))
+    // What shows them is drawn again, and asks for what is still missing.
+    if (ids.some((id) => !all.has(id))) setTimeout(redraw, AGAIN_MS + 100)
+    texts.value = new Map([...all].slice(-MOST_KEPT))
   }
+  isAsking = false
+}
+
+function redraw(): void {
+  texts.value = new Map(texts.value)
 }
 
 /** @returns '' for a template that is not known */

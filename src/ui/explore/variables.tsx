@@ -1,10 +1,12 @@
+import { useEffect } from 'preact/hooks'
+
 import { quoted } from '../../query/printer.js'
 import { Icon } from '../lib/icon.js'
 import { oneLine, pieces } from '../lib/message.js'
 import { clauses, joined } from '../lib/query-edit.js'
 import { addressOf, place } from '../lib/router.js'
 import type { Detail } from './rows.js'
-import { templateText } from './templates-known.js'
+import { learnTemplates, templateText } from './templates-known.js'
 
 /** Longer texts are no values to ask for. */
 const MOST = 200
@@ -17,6 +19,7 @@ interface VariablesProps {
 
 /** What varies in the message: each value can be asked for, or left out. */
 export function Variables({ event, line, onLine }: VariablesProps) {
+  useEffect(() => learnTemplates([event.template_id]))
   const template = templateText(event.template_id)
   const parts = pieces(oneLine(event.message), template)
   const values = parts.flatMap(({ text, isVariable }, i) =>

@@ -108,17 +108,20 @@ async function bodyOf(reply: Response): Promise<unknown> {
  *
  * @throws ApiError for a status other than 2xx; TypeError when the service can't be reached
  */
-export async function call<T>(path: string, options: Call = {}): Promise<T> {
+export async function ask(path: string, options: Call = {}): Promise<Response> {
   let reply = await send(path, options)
   const isExpired = reply.status === 401 && !isLogIn(path)
   if (isExpired && (await renew())) reply = await send(path, options)
-  const body = await bodyOf(reply)
-  if (reply.ok) return body as T // the service's schemas hold it to this
+  if (reply.ok) return reply
   if (isExpired && reply.status === 401) onLoggedOut()
-  const error = new ApiError(reply.status, body, reply.headers.get('retry-after'))
+  const error = new ApiError(reply.status, await bodyOf(reply), reply.headers.get('retry-after'))
   if (isDuty(error.code)) onDuty(error.code)
   throw error
 }
+
+/** The same, for what the reply says. */
+export const call = async <T>(path: string, options?: Call): Promise<T> =>
+  (await bodyOf(await ask(path, options))) as T // the service's schemas hold it to this
 
 const isDuty = (code: string): boolean =>
   code === 'password_change_required' || code === 'second_factor_missing'

@@ -4,7 +4,6 @@ import { useCorrection } from '../explore/correction.js'
 import { DEFAULT_COLUMNS } from '../explore/event-row.js'
 import { QueryBar } from '../explore/query-bar.js'
 import { toggleWrap } from '../explore/event-list.js'
-import { learnTemplates } from '../explore/templates-known.js'
 import { count, counted, short } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useKeys } from '../lib/keys.js'
@@ -36,7 +35,6 @@ export function Live() {
   const correction = useCorrection()
   useEffect(() => {
     document.title = line === '' ? 'Live' : `${line} · Live`
-    void learnTemplates()
   }, [line])
 
   const pause = (): void => {

@@ -1,12 +1,12 @@
 import { useEffect, useRef } from 'preact/hooks'
 
 import { EventRow, rowHeight, tracksOf } from '../explore/event-row.js'
-import { templateText } from '../explore/templates-known.js'
+import { learnTemplates, templateText } from '../explore/templates-known.js'
 import { count } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { density, wrapping, zone } from '../lib/settings.js'
 import { VirtualList, type ListHandle } from '../lib/virtual-list.js'
-import type { TailBuffer } from './tail-buffer.js'
+import type { TailBuffer, TailItem } from './tail-buffer.js'
 
 interface TailListProps {
   readonly buffer: TailBuffer
@@ -61,6 +61,7 @@ export function TailList(props: TailListProps) {
         rowHeight={rowHeight()}
         handle={list}
         onScroll={onScroll}
+        onRange={(first, last) => learnTemplates(idsOf(items.slice(first, last)))}
         row={(index) => {
           const item = items[index]
           if (item === undefined) return null
@@ -102,3 +103,6 @@ export function TailList(props: TailListProps) {
     </section>
   )
 }
+
+const idsOf = (items: readonly TailItem[]): readonly string[] =>
+  items.flatMap((item) => (item.kind === 'event' ? [item.row.template_id] : []))

@@ -1,4 +1,6 @@
-import { templateText } from '../explore/templates-known.js'
+import { useEffect } from 'preact/hooks'
+
+import { learnTemplates, templateText } from '../explore/templates-known.js'
 import { addressOf } from '../lib/router.js'
 import { count, percent } from '../lib/format.js'
 import { oneLine } from '../lib/message.js'
@@ -18,6 +20,7 @@ export function TemplateLines({ items, matched }: TemplateLinesProps) {
   const lines = byTemplate(items).slice(0, SHOWN)
   const total = lines.reduce((sum, line) => sum + line.count, 0)
   const most = lines[0]?.count ?? 1
+  useEffect(() => learnTemplates(lines.map(({ id }) => id)))
   return (
     <section class="found template-lines" aria-label="Templates of the newest events">
       <p class="note">

@@ -1,10 +1,11 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
 
 import { askHistogram, runParams, type FacetReply, type Run } from '../explore/answers.js'
 import { DEFAULT_COLUMNS, EventRow, tracksOf } from '../explore/event-row.js'
 import { HistogramChart } from '../explore/histogram.js'
 import type { Page } from '../explore/rows.js'
-import { templateText } from '../explore/templates-known.js'
+import { learnTemplates, templateText } from '../explore/templates-known.js'
 import { call, pathWith, told } from '../lib/api.js'
 import { count, counted, short } from '../lib/format.js'
 import { useLoad } from '../lib/load.js'
@@ -106,6 +107,9 @@ function Top({ run, runKey, params, explore }: ContentProps) {
   if (error !== null) return <Problem error={error} />
   const values = value?.facets[0]?.values ?? []
   const most = values[0]?.count ?? 1
+  useEffect(() => {
+    if (by === 'template') learnTemplates(values.map((one) => one.value))
+  })
   return (
     <ul class="ranked">
       {value !== null && values.length === 0 && <li class="note">No events.</li>}
@@ -158,6 +162,7 @@ function Newest({ run, runKey, params, explore }: ContentProps) {
   )
   if (error !== null) return <Problem error={error} />
   const items = value?.items ?? []
+  useEffect(() => learnTemplates(items.map((row) => row.template_id)))
   return (
     <div
       class="events"

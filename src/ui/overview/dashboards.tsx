@@ -1,6 +1,5 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 
-import { learnTemplates } from '../explore/templates-known.js'
 import { act } from '../lib/act.js'
 import { call, told } from '../lib/api.js'
 import { useEvery } from '../lib/every.js'
@@ -38,7 +37,6 @@ interface DashboardProps extends Panels {
 export function Dashboard({ name, panels, isLoaded, error, reload }: DashboardProps) {
   const [turn, setTurn] = useState(0)
   useEvery(EVERY_MS, () => setTurn((n) => n + 1))
-  useEffect(() => void learnTemplates(), [])
   const shown = panels.filter((view) => boardOf(view) === name)
   const mayDelete = (view: SavedView): boolean =>
     view.is_for_all ? may('manager') : view.owner_id === user.value?.id

@@ -2,7 +2,8 @@ import { useState } from 'preact/hooks'
 
 import { told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
-import { changePassword, duty, logOut } from '../lib/session.js'
+import { changePassword, logOut } from '../lib/log-in.js'
+import { duty } from '../lib/session.js'
 import { Mark } from './mark.js'
 
 /** What a user has to do before anything else is answered. */

@@ -2,7 +2,8 @@ import { useEffect, useState } from 'preact/hooks'
 
 import { ApiError, call, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
-import { leaveForProvider, logIn, loginError } from '../lib/session.js'
+import { leaveForProvider, logIn } from '../lib/log-in.js'
+import { loginError } from '../lib/session.js'
 import { Mark } from './mark.js'
 
 interface Ways {

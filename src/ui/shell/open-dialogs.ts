@@ -8,6 +8,15 @@ export const areKeysOpen = signal(false)
 /** The incident that is about to be opened. */
 export const draft = signal<Draft | null>(null)
 
+interface Exporting {
+  readonly rows: number
+  readonly bytes: number
+  readonly total: number | null
+  readonly cancel: () => void
+}
+/** The export that is under way. */
+export const exporting = signal<Exporting | null>(null)
+
 export const openPalette = (): void => {
   isPaletteOpen.value = true
 }

@@ -1,5 +1,6 @@
 import { Icon } from '../lib/icon.js'
-import { logOut, user } from '../lib/session.js'
+import { logOut } from '../lib/log-in.js'
+import { user } from '../lib/session.js'
 import { theme } from '../lib/settings.js'
 import { openKeys } from './open-dialogs.js'
 

@@ -15,7 +15,7 @@ import { ago, fullTime, toSpan } from '../lib/time.js'
 import { currentRange } from '../lib/range.js'
 import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
-import { askTemplates, type Counted } from './answers.js'
+import { askTemplates, type Counted, type Template } from './answers.js'
 
 const ORDERS = {
   count: { name: 'Most frequent', by: (a: Counted, b: Counted) => b.count - a.count },
@@ -113,6 +113,9 @@ export function Templates() {
   )
 }
 
+const sureness = ({ model_version: by, confidence }: Template): string =>
+  by === 'manual' ? 'set by a person' : `with a confidence of ${percent(confidence)}`
+
 interface ListProps {
   readonly rows: readonly Counted[]
   readonly total: number
@@ -132,16 +135,20 @@ function List({ rows, total, newFromMs, params }: ListProps) {
     )
   return (
     <ul class="template-list">
-      {rows.map(({ id, count: n, series, template }) => {
+      {rows.map(({ id, count: n, series, template, change }) => {
         const severity = (template?.severity ?? 'INFO').toLowerCase()
         const isNew = template !== null && Date.parse(template.first_seen) >= newFromMs
+        const state = change ?? (isNew ? 'new' : null)
         return (
           <li key={id}>
             <a class={severity} href={addressOf(`/templates/${id}`, params, { order: null })}>
               <b title={count(n)}>{short(n)}</b>
               <small>{percent(total === 0 ? 0 : n / total)}</small>
               <SparkBars values={series} width={112} height={20} class={severity} />
-              <span class={`badge ${(template?.priority ?? '').toLowerCase()}`}>
+              <span
+                class={`badge ${(template?.priority ?? '').toLowerCase()}`}
+                title={template === null ? '' : sureness(template)}
+              >
                 {template?.priority ?? ''}
               </span>
               <span class="text">
@@ -151,7 +158,7 @@ function List({ rows, total, newFromMs, params }: ListProps) {
                   <TemplateText text={template.template_text} />
                 )}
               </span>
-              {isNew && <em>new</em>}
+              {state !== null && <em class={state}>{state}</em>}
               <span class="source">{template?.source ?? ''}</span>
               <LastSeen at={template?.last_seen ?? null} />
             </a>

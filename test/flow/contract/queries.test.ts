@@ -197,6 +197,10 @@ t.test('top templates: limit is 20 by default and at most 200', async (t) => {
   t.ok(all.length > 20)
   for (const limit of [0, 201])
     t.equal(await status(`/api/logs/meta/templates?limit=${limit}`), 422)
+  const [first, , third] = all
+  const asked = `${third.template_id},${first.template_id},0123456789abcdef`
+  t.same(await get(`/api/logs/meta/templates?template_id=${asked}`), [first, third])
+  t.equal(await status('/api/logs/meta/templates?template_id=word'), 422)
   const fields = ['template_id', 'template_text', 'template', 'first_seen', 'last_seen'].concat([
     'source',
     'occurrence_count',

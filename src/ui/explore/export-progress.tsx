@@ -1,0 +1,18 @@
+import { count } from '../lib/format.js'
+import { exporting } from '../shell/open-dialogs.js'
+
+/** How far an export is; it goes on while other screens are looked at. */
+export function ExportProgress() {
+  if (exporting.value === null) return null
+  const { rows, bytes, total, cancel } = exporting.value
+  return (
+    <div class="exporting" role="status">
+      <span>
+        Exporting: <b>{count(rows)}</b> lines{total !== null && ` of ${count(total)} events`},{' '}
+        {(bytes / 1e6).toFixed(1)} MB
+      </span>
+      {total !== null && <progress aria-label="Export" max={Math.max(total, 1)} value={rows} />}
+      <button onClick={cancel}>Cancel</button>
+    </div>
+  )
+}

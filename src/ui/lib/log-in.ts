@@ -1,0 +1,34 @@
+import { call } from './api.js'
+import { duty, RETURN, user, type User } from './session.js'
+
+interface Credentials {
+  readonly email: string
+  readonly password: string
+  /** Of an authenticator app, for a user with a second factor. */
+  readonly code?: string
+}
+
+/** @throws ApiError when the service refuses */
+export async function logIn(given: Credentials): Promise<void> {
+  await call('/api/auth/login', { method: 'POST', json: given })
+  user.value = await call<User>('/api/auth/me')
+}
+
+export async function logOut(): Promise<void> {
+  await call('/api/auth/logout', { method: 'POST' }).catch(() => undefined)
+  duty.value = ''
+  user.value = null
+}
+
+/** @throws ApiError when the service refuses the new password */
+export async function changePassword(current: string, password: string): Promise<void> {
+  const json = { current_password: current, password }
+  await call(`/api/users/${user.value?.id}/password`, { method: 'PUT', json })
+  duty.value = ''
+  // All tokens have ended with the old password.
+  await logIn({ email: user.value?.email ?? '', password })
+}
+
+/** Keeps where the page is, for the way back from a provider. */
+export const leaveForProvider = (): void =>
+  sessionStorage.setItem(RETURN, location.pathname + location.search)
