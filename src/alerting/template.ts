@@ -36,18 +36,20 @@ export function templateFault(text: string): string | null {
   }
 }
 
-function programFault({ body }: hbs.AST.Program): string | null {
+function programFault({ body }: hbs.AST.Program, isInEach = false): string | null {
   for (const statement of body) {
-    const fault = statementFault(statement)
+    const fault = statementFault(statement, isInEach)
     if (fault !== null) return fault
   }
   return null
 }
 
-function statementFault(statement: hbs.AST.Statement): string | null {
+function statementFault(statement: hbs.AST.Statement, isInEach: boolean): string | null {
   if (statement.type === 'ContentStatement' || statement.type === 'CommentStatement') return null
   if (isMustache(statement)) return valueFault(statement)
-  return isBlock(statement) ? blockFault(statement) : 'only values, `if` and `each` can be used'
+  return isBlock(statement)
+    ? blockFault(statement, isInEach)
+    : 'only values, `if` and `each` can be used'
 }
 
 function valueFault({ path, params, hash }: hbs.AST.MustacheStatement): string | null {
@@ -55,14 +57,20 @@ function valueFault({ path, params, hash }: hbs.AST.MustacheStatement): string |
   return pathFault(path)
 }
 
-function blockFault({ path, params, program, inverse }: hbs.AST.BlockStatement): string | null {
+/** Lists are not nested: ten of them would be a billion lines. */
+function blockFault(
+  { path, params, program, inverse }: hbs.AST.BlockStatement,
+  isInEach: boolean,
+): string | null {
   const { original } = path
   const [of, ...more] = params
   if (original !== 'if' && original !== 'each')
     return `\`${original}\` is not known; there are \`if\` and \`each\``
   if (of === undefined || more.length > 0) return `\`${original}\` takes one name`
-  const otherwise = inverse === undefined ? null : programFault(inverse)
-  return pathFault(of) ?? programFault(program) ?? otherwise
+  if (original === 'each' && isInEach) return '`each` can not be inside of another `each`'
+  const isList = isInEach || original === 'each'
+  const otherwise = inverse === undefined ? null : programFault(inverse, isList)
+  return pathFault(of) ?? programFault(program, isList) ?? otherwise
 }
 
 const isMustache = (one: hbs.AST.Statement): one is hbs.AST.MustacheStatement =>

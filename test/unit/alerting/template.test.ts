@@ -33,6 +33,9 @@ void test('nothing else can be used', async (t) => {
     ['{{#if value}}{{__proto__}}{{/if}}', /`__proto__` is not known/],
     ['{{#> layout}}{{/layout}}', /only values/],
     ['{{"text"}}', /only names|not known/],
+    ['{{#each @root.alert}}{{#each @root.alert}}x{{/each}}{{/each}}', /inside of another/],
+    ['{{#each group}}{{#if value}}{{else}}{{#each @root}}x{{/each}}{{/if}}{{/each}}', /inside of/],
+    ['{{#each group}}{{else}}{{#each samples}}x{{/each}}{{/each}}', /inside of another/],
     ['{{(lookup this "constructor")}}', /./],
   ] as const)
     t.match(templateFault(text), fault, text)
