@@ -179,21 +179,32 @@ function hold({ hostname, port }: URL): Socket {
 }
 
 /**
- * Starts an attack in a process of its own. What it burns itself an attacker over a network burns elsewhere, so it has the
- * lowest priority on the cores that it shares with the service; how much it sends is measured.
- *
- * @returns ends it, and tells how many of its requests were answered
+ * What an attacker burns himself he burns elsewhere over a network, so he has the lowest priority on the cores that he shares
+ * with the service; how much he sends is measured.
  */
-export function startAttack(name: string, victim: Victim): () => number {
+export const ATTACKER_PRIORITY = constants.priority.PRIORITY_LOW
+
+interface RunningAttack {
+  readonly pid: number | null
+  /** How many of its requests were answered. */
+  shots(): number
+  end(): void
+}
+
+/** Starts an attack in a process of its own. */
+export function startAttack(name: string, victim: Victim): RunningAttack {
   const child = fork(fileURLToPath(import.meta.url), [name, JSON.stringify(victim)], {
     execArgv: [],
   })
-  if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW)
+  if (child.pid !== undefined) setPriority(child.pid, ATTACKER_PRIORITY)
   let shots = 0
   child.on('message', () => shots++)
-  return () => {
-    child.kill('SIGKILL')
-    return shots
+  return {
+    pid: child.pid ?? null,
+    shots: () => shots,
+    end: () => {
+      child.kill('SIGKILL')
+    },
   }
 }
 

@@ -1,16 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Api, field, listField, numberField } from '../lib/api.js'
 import { Connection } from '../lib/connection.js'
+import { startBurner } from '../lib/burner.js'
 import { Latencies } from '../lib/latency.js'
 import { type BenchOptions, settingsOf } from '../lib/options.js'
+import { readThreads, readUsage } from '../lib/processes.js'
 import type { Check, Metric, ScenarioResult } from '../lib/report.js'
 import { startService, type Service } from '../lib/service.js'
-import { ATTACKS, startAttack, type Victim } from './attacks.js'
+import { ATTACKER_PRIORITY, ATTACKS, startAttack, type Victim } from './attacks.js'
 
 /** What the well-behaved sender and reader do. */
 const SENDS_PER_S = 50
 const EVENTS_PER_SEND = 20
 const QUESTIONS_PER_S = 10
+const ECHOES_PER_S = 50
 const QUESTIONS = [
   '/api/logs?limit=50',
   '/api/analytics/severity-breakdown?window=24h',
@@ -19,6 +22,8 @@ const QUESTIONS = [
 const WARM_MS = 2_000
 /** Time for an attack to take hold. */
 const RAMP_MS = 1_000
+/** Time for what an attack left behind. */
+const CALM_MS = 3_000
 const VISIBLE_MS = 60_000
 /** How many times its quiet p99 a client may wait under attack. */
 const WORST_RATIO = 3
@@ -26,14 +31,42 @@ const WORST_RATIO = 3
 interface Seen {
   readonly acks: Latencies
   readonly answers: Latencies
+  /** Of what the main thread answers at once, so they are the delay of its event loop. */
+  readonly echoes: Latencies
   /** Requests that were not answered with a success. */
   failed: number
   sent: number
 }
 
+/** CPU in cores. */
+interface Cpu {
+  readonly main: number
+  /** The other threads of the service. */
+  readonly workers: number
+  readonly engine: number
+  readonly attacker: number
+}
+
+/** What the clients saw for some seconds, and what the processes did meanwhile. */
+interface Phase {
+  readonly seen: Seen
+  readonly cpu: Cpu
+}
+
+interface Measured {
+  readonly quiet: Phase
+  readonly beside: Phase
+  /** Beside processes that do nothing but burn the CPU that the attack cost. */
+  readonly burnt: Phase
+  readonly sent: number
+  readonly visible: number
+  readonly shotsPerS: number
+}
+
 /**
  * For each attack of `attacks.ts`: what a well-behaved sender and a reader wait beside it, against what they wait before it. Each
- * attack meets a service of its own.
+ * attack meets a service of its own. On a few cores the clients wait for the CPU too that an attack takes, whatever the service
+ * does; so they are measured once more beside processes that burn as much, at the same priorities, and do nothing else.
  */
 export async function runHostile(options: BenchOptions): Promise<ScenarioResult> {
   const metrics: Metric[] = []
@@ -45,52 +78,9 @@ export async function runHostile(options: BenchOptions): Promise<ScenarioResult>
       profileDir: options.cpuProf,
     })
     try {
-      const { quiet, beside, visible, shotsPerS } = await measure(
-        service,
-        name,
-        options.durationS * 1000,
-      )
-      metrics.push({
-        name: `requests of the attacker: ${name}`,
-        unit: '/s',
-        samples: [shotsPerS],
-        better: 'higher',
-      })
-      for (const [what, before, after] of [
-        ['acknowledgement', quiet.acks, beside.acks],
-        ['answer', quiet.answers, beside.answers],
-      ] as const) {
-        const alone = `${what} p99, before: ${name}`
-        const label = 'quiet'
-        metrics.push(
-          { name: alone, unit: 'ms', samples: [before.at(99)], better: 'lower' },
-          {
-            name: `${what} p99, beside: ${name}`,
-            unit: 'ms',
-            samples: [after.at(99)],
-            better: 'lower',
-            limit: { metric: alone, label },
-          },
-        )
-        const ratio = after.at(99) / before.at(99)
-        checks.push({
-          name: `p99 of a well-behaved client stays within ${WORST_RATIO} times that before`,
-          ok: ratio <= WORST_RATIO,
-          detail: `${name}, ${what}: ${ratio.toFixed(1)} times`,
-        })
-      }
-      checks.push(
-        {
-          name: 'every request of a well-behaved client succeeds',
-          ok: beside.failed === 0,
-          detail: `${name}: ${beside.failed} failed`,
-        },
-        {
-          name: 'every event of a well-behaved client is stored',
-          ok: visible === quiet.sent + beside.sent,
-          detail: `${name}: ${visible} of ${quiet.sent + beside.sent}`,
-        },
-      )
+      const measured = await measure(service, name, options.durationS * 1000)
+      metrics.push(...metricsOf(name, measured))
+      checks.push(...checksOf(name, measured))
     } finally {
       await service.stop()
       service.discard()
@@ -100,23 +90,133 @@ export async function runHostile(options: BenchOptions): Promise<ScenarioResult>
   return { scenario: 'hostile', options: { durationS }, metrics, checks, skipped: [], curves: [] }
 }
 
-async function measure(service: Service, name: string, durationMs: number) {
+const PROMISED = [
+  ['acknowledgement', ({ acks }: Seen) => acks],
+  ['answer', ({ answers }: Seen) => answers],
+] as const
+const LATENCIES = [...PROMISED, ['event loop', ({ echoes }: Seen) => echoes]] as const
+
+function metricsOf(attack: string, { quiet, beside, burnt, shotsPerS }: Measured): Metric[] {
+  const ms = (what: string, value: number, quietly: string | null): Metric => ({
+    name: `${what}: ${attack}`,
+    unit: 'ms',
+    samples: [value],
+    better: 'lower',
+    ...(quietly === null ? {} : { limit: { metric: `${quietly}: ${attack}`, label: 'quiet' } }),
+  })
+  const waits = LATENCIES.flatMap(([what, of]) => {
+    const before = `${what} p99, before`
+    return [
+      ms(before, of(quiet.seen).at(99), null),
+      ms(`${what} p99, beside`, of(beside.seen).at(99), before),
+      ms(`${what} p99, beside as much CPU`, of(burnt.seen).at(99), before),
+    ]
+  })
+  const info = (what: string, unit: string, value: number): Metric => ({
+    name: `${what}: ${attack}`,
+    unit,
+    samples: [value],
+    better: 'info',
+  })
+  const cpu = [
+    ['main thread', 'main'],
+    ['workers', 'workers'],
+    ['ClickHouse', 'engine'],
+    ['the attacker', 'attacker'],
+  ] as const
+  return [
+    { ...info('requests of the attacker', '/s', shotsPerS), better: 'higher' },
+    ...waits,
+    ...cpu.map(([what, part]) =>
+      info(`CPU of ${what}, beside less before`, 'cores', beside.cpu[part] - quiet.cpu[part]),
+    ),
+  ]
+}
+
+function checksOf(attack: string, { quiet, beside, sent, visible }: Measured): Check[] {
+  const waits = PROMISED.map(([what, of]) => {
+    const ratio = of(beside.seen).at(99) / of(quiet.seen).at(99)
+    return {
+      name: `p99 of a well-behaved client stays within ${WORST_RATIO} times that before`,
+      ok: ratio <= WORST_RATIO,
+      detail: `${attack}, ${what}: ${ratio.toFixed(1)} times`,
+    }
+  })
+  return [
+    ...waits,
+    {
+      name: 'every request of a well-behaved client succeeds',
+      ok: beside.seen.failed === 0,
+      detail: `${attack}: ${beside.seen.failed} failed`,
+    },
+    {
+      name: 'every event of a well-behaved client is stored',
+      ok: visible === sent,
+      detail: `${attack}: ${visible} of ${sent}`,
+    },
+  ]
+}
+
+async function measure(service: Service, name: string, durationMs: number): Promise<Measured> {
   const api = await Api.login(service)
   const victim = await prepareVictim(service, api)
-  const client = (ms: number): Promise<Seen> => behaveWell(service, api, ms)
-  const warm = await client(WARM_MS)
-  const quiet = await client(durationMs)
-  let shots = 0
-  const end = startAttack(name, victim)
+  const seenFor = (ms: number): Promise<Seen> => behaveWell(service, api, ms)
+  const phase = async (attackerPid: number | null): Promise<Phase> => {
+    const before = readCpu(service, attackerPid)
+    const seen = await seenFor(durationMs)
+    const after = readCpu(service, attackerPid)
+    const share = (of: (cpu: Cpu) => number): number =>
+      (of(after) - of(before)) / (durationMs / 1000)
+    const cpu = {
+      main: share(({ main }) => main),
+      workers: share(({ workers }) => workers),
+      engine: share(({ engine }) => engine),
+      attacker: share(({ attacker }) => attacker),
+    }
+    return { seen, cpu }
+  }
+  const warm = await seenFor(WARM_MS)
+  const quiet = await phase(null)
+  const attack = startAttack(name, victim)
   await sleep(RAMP_MS)
-  const beside = await client(durationMs).finally(() => {
-    shots = end()
+  const beside = await phase(attack.pid).finally(() => attack.end())
+  const shotsPerS = (attack.shots() * 1000) / (RAMP_MS + durationMs)
+  const visible = await visibleOf(api, sumOfSent(warm, quiet.seen, beside.seen))
+  await sleep(CALM_MS)
+  const burners = startBurners(quiet.cpu, beside.cpu)
+  const burnt = await phase(null).finally(() => {
+    for (const end of burners) end()
   })
-  const sent = warm.sent + quiet.sent + beside.sent
-  const visible = (await visibleOf(api, sent)) - warm.sent
   api.close()
-  const shotsPerS = (shots * 1000) / (RAMP_MS + durationMs)
-  return { quiet, beside, visible, shotsPerS }
+  const sent = sumOfSent(warm, quiet.seen, beside.seen)
+  return { quiet, beside, burnt, sent, visible, shotsPerS }
+}
+
+const sumOfSent = (...all: readonly Seen[]): number => all.reduce((sum, { sent }) => sum + sent, 0)
+
+/** What the attack cost: of its process at that process's priority, of the service and ClickHouse at theirs. */
+function startBurners(quiet: Cpu, beside: Cpu): readonly (() => void)[] {
+  const served = ({ main, workers, engine }: Cpu): number => main + workers + engine
+  const share = Math.max(0, served(beside) - served(quiet))
+  const threads = Math.max(1, Math.ceil(share))
+  return [
+    startBurner(beside.attacker, ATTACKER_PRIORITY),
+    ...Array.from({ length: threads }, () => startBurner(share / threads, 0)),
+  ]
+}
+
+/** In CPU seconds so far. */
+function readCpu(service: Service, attackerPid: number | null): Cpu {
+  const threads = readThreads(service.pid)
+  const main = threads.get(service.pid) ?? 0
+  const all = [...threads.values()].reduce((sum, cpuS) => sum + cpuS, 0)
+  const cpuOf = (pid: number | null): number => (pid === null ? 0 : (readUsage(pid)?.cpuS ?? 0))
+  return {
+    main,
+    workers: all - main,
+    engine: cpuOf(service.enginePid()),
+    attacker: cpuOf(attackerPid),
+  }
 }
 
 /** An ingest key and a viewer for the attacker. */
@@ -133,7 +233,13 @@ async function prepareVictim(service: Service, api: Api): Promise<Victim> {
 
 /** Sends and asks at a steady rate; a latency counts from when its request was due. */
 async function behaveWell(service: Service, api: Api, durationMs: number): Promise<Seen> {
-  const seen: Seen = { acks: new Latencies(), answers: new Latencies(), failed: 0, sent: 0 }
+  const seen: Seen = {
+    acks: new Latencies(),
+    answers: new Latencies(),
+    echoes: new Latencies(),
+    failed: 0,
+    sent: 0,
+  }
   const startMs = performance.now()
   const steadily = async (
     perS: number,
@@ -152,6 +258,7 @@ async function behaveWell(service: Service, api: Api, durationMs: number): Promi
   }
   const sender = new Connection(service.collector)
   const reader = api.another(service)
+  const echoer = new Connection(service.collector)
   const head = `POST /ingest HTTP/1.1\r\nX-Api-Key: ${service.ingestKey}\r\n`
   await Promise.all([
     steadily(SENDS_PER_S, seen.acks, async (n) => {
@@ -162,9 +269,14 @@ async function behaveWell(service: Service, api: Api, durationMs: number): Promi
       const { status } = await reader.get(QUESTIONS[n % QUESTIONS.length] ?? '')
       return status
     }),
+    steadily(ECHOES_PER_S, seen.echoes, async () => {
+      const { status } = await echoer.request('GET /health HTTP/1.1\r\n')
+      return status
+    }),
   ])
   sender.close()
   reader.close()
+  echoer.close()
   return seen
 }
 
