@@ -109,8 +109,8 @@ export const bodiesOverBudget = (): AppError =>
 const NO_BUFFER: ArrayBufferLike = new ArrayBuffer(0)
 /** A body on a route that takes none is read and discarded up to this size. */
 const DISCARD_BYTES = 65_536
-/** A buffer is at most this many times as large as the bytes received. */
-const GROWTH_FACTOR = 4
+/** A buffer is at most this many times as large as the bytes received; each larger one costs a copy of them in one turn of the event loop. */
+const GROWTH_FACTOR = 8
 /** When a refused body has at most this much left, it is read to its end and the connection is kept. */
 const RUN_OUT_BYTES = 67_108_864
 

@@ -19,6 +19,8 @@ import { verdictOf } from './verdicts.js'
 
 /** Limit of errors in a reply. */
 const REPORTED_ERRORS = 20
+/** Sources of one body; the main thread decides on each of them. As many as a key may register by default. */
+const SOURCES_PER_BODY = 10_000
 const INFO = SEVERITIES.indexOf('INFO')
 
 export interface BodyEncoders {
@@ -144,9 +146,12 @@ export class BodySink implements EventSink, LineTaker {
     return 'store'
   }
 
-  #verdictOf(source: string): ReturnType<typeof verdictOf> {
+  #verdictOf(source: string): ReturnType<typeof verdictOf> | 'body_source_limit' {
     const isDenied = this.#body.allowedSources?.includes(source) === false
-    return isDenied ? 'unknown_source' : verdictOf(this.#body.verdicts, source)
+    if (isDenied) return 'unknown_source'
+    const verdict = verdictOf(this.#body.verdicts, source)
+    const isBeyond = this.#sources.size >= SOURCES_PER_BODY && !this.#sources.has(source)
+    return verdict === 'store' && isBeyond ? 'body_source_limit' : verdict
   }
 
   #mayWrite(source: string): boolean {
@@ -161,12 +166,13 @@ const UNSTORABLE = {
   unknown_source: 'the ingest key may not write to this source, or not register it',
   source_limit: 'no more sources can be registered (MAX_SOURCES)',
   key_source_limit: 'the ingest key can register no more sources (SOURCES_PER_KEY)',
+  body_source_limit: `the body names more than ${SOURCES_PER_BODY} sources`,
 }
 
-function unstorable(event: CanonicalEvent, reason: keyof typeof UNSTORABLE): Rejection {
+function unstorable(event: CanonicalEvent, verdict: keyof typeof UNSTORABLE): Rejection {
   return {
-    reason,
-    message: UNSTORABLE[reason],
+    reason: verdict === 'body_source_limit' ? 'key_source_limit' : verdict,
+    message: UNSTORABLE[verdict],
     source: event.source,
     raw: JSON.stringify(toIngestRecord(event)),
   }

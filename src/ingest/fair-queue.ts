@@ -12,6 +12,11 @@ const TASK_BYTES = 2 * 1024 * 1024
 export const TASK_BODIES = 512
 /** A task of several bodies takes about this time at most; a single body may take longer. */
 export const TASK_MS = 25
+/**
+ * A body that takes longer is not in a task with bodies of others: they would wait for its templates and its place in the log
+ * as well.
+ */
+const SHARED_MS = 2
 /** Assumed of an owner whose bodies were not measured yet; that of records that must be parsed. */
 const FIRST_MS_PER_BYTE = 20e-6
 /** Idle owners are forgotten above this number. */
@@ -75,13 +80,16 @@ export class FairQueue<J extends FairJob> {
     const jobs: J[] = []
     let bytes = 0
     let ms = 0
+    let longestMs = 0
     for (let owner = this.#next(light); owner !== null; owner = this.#next(true)) {
       const job = owner.jobs[owner.head]
       if (job === undefined) break
       const estimatedMs = job.bytes * owner.msPerByte
       const isFull =
         bytes + job.bytes > TASK_BYTES || jobs.length >= TASK_BODIES || ms + estimatedMs > TASK_MS
-      if (jobs.length > 0 && isFull) break
+      longestMs = Math.max(longestMs, estimatedMs)
+      const isAlone = longestMs > SHARED_MS && jobs[0]?.owner !== job.owner
+      if (jobs.length > 0 && (isFull || isAlone)) break
       this.#remove(owner)
       this.#clockMs = Math.max(this.#clockMs, owner.servedMs)
       job.estimatedMs = estimatedMs
@@ -92,6 +100,19 @@ export class FairQueue<J extends FairJob> {
     }
     for (const owner of this.#ownersOf(jobs)) owner.tasks++
     return jobs
+  }
+
+  /** Counts jobs that a worker gets once more. @returns the time that it is expected to need */
+  again(jobs: readonly J[]): number {
+    let ms = 0
+    for (const job of jobs) {
+      const owner = this.#ownerOf(job)
+      job.estimatedMs = job.bytes * owner.msPerByte
+      owner.servedMs += job.estimatedMs
+      ms += job.estimatedMs
+    }
+    for (const owner of this.#ownersOf(jobs)) owner.tasks++
+    return ms
   }
 
   /** Ends a task. @param jobs all jobs of the task */

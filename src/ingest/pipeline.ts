@@ -5,6 +5,7 @@ import { ordersOf, sumsOf, toBody, type AcceptedBodies, type Submission } from '
 import { claimRecords, idsOf, type ClaimingTask } from './record-claims.js'
 import type { Once } from './once.js'
 import type { Pool } from './pool.js'
+import { Turns } from './turns.js'
 import type { Sequencer } from './sequencer.js'
 import { overloaded, unavailable } from './refusals.js'
 import { UnstoredTasks } from './unstored-tasks.js'
@@ -12,7 +13,6 @@ import type { Wal } from '../wal/wal.js'
 import {
   encodeRecord,
   type LogRecord,
-  type Registration,
   type SharedCommand,
   type Command,
   type TemplateRow,
@@ -20,7 +20,7 @@ import {
 import type { TemplateRegistry } from '../templates/registry.js'
 import { BlockTemplates } from './block-templates.js'
 import type { Sources } from '../records/sources.js'
-import { withFound, type SourceVerdict } from './verdicts.js'
+import { SourceAdmission } from './source-admission.js'
 import type { Writer } from '../writer/writer.js'
 
 /** One being written and one to be written next: 10 % less CPU than without the limit (bench/flow/ingest.ts --small). */
@@ -87,15 +87,13 @@ export class Pipeline {
   readonly #deps: PipelineDeps
   readonly #templates: BlockTemplates
   readonly #queue: FairQueue<Job>
-  #active = 0
-  /** Number of tasks at the workers that take longer than TASK_MS. */
-  #heavy = 0
+  readonly #turns: Turns
   /** The unanswered bodies, by owner. */
   readonly #bytes: ByteShares
   #isWoken = false
   /** Number of tasks that are sequenced and not yet on disk. */
   #unsynced = 0
-  #unsavedRegistrations: Registration[] = []
+  readonly #admission: SourceAdmission
   /** The last record of the WAL, possibly of an earlier run. */
   #last: { readonly seq: number; readonly durable: Promise<void> }
   #seenFailures = 0
@@ -108,7 +106,9 @@ export class Pipeline {
   constructor(deps: PipelineDeps) {
     this.#deps = deps
     this.#templates = new BlockTemplates(deps)
+    this.#admission = new SourceAdmission(deps.sources)
     this.#queue = new FairQueue(deps.pool.workers)
+    this.#turns = new Turns(deps.pool.workers, TASK_MS)
     this.#bytes = new ByteShares(deps.maxBytes)
     this.#last = { seq: deps.wal.waiting.at(-1)?.seq ?? 0, durable: Promise.resolve() }
   }
@@ -246,10 +246,11 @@ export class Pipeline {
   }
 
   #dispatch(): void {
+    // Before the numbers of templates change, the tasks that have numbers come to their end.
+    this.#turns.serve()
     if (this.#renumbering !== null) return
-    // One thread more than an owner or long tasks may use: see `FairQueue`.
-    while (this.#active <= this.#deps.pool.workers && this.#isTaskDue()) {
-      const taken = this.#queue.take(this.#mustBeLight)
+    while (this.#turns.hasFree && this.#isTaskDue()) {
+      const taken = this.#queue.take(this.#turns.isShort)
       const jobs = taken.filter((job) => !this.#dropAbandoned(job))
       if (jobs.length === 0) {
         this.#queue.end(taken)
@@ -261,12 +262,9 @@ export class Pipeline {
         claim: null,
         begun: this.#unstored.begin(),
       }
-      const isHeavy = jobs.reduce((sum, job) => sum + job.estimatedMs, 0) > TASK_MS
-      this.#active++
-      if (isHeavy) this.#heavy++
+      const end = this.#turns.begin(jobs.reduce((sum, job) => sum + job.estimatedMs, 0))
       const encoded = (): void => {
-        this.#active--
-        if (isHeavy) this.#heavy--
+        end()
         this.#queue.end(taken)
       }
       const run: Promise<void> = this.#run(task, encoded)
@@ -285,13 +283,9 @@ export class Pipeline {
     }
   }
 
-  get #mustBeLight(): boolean {
-    return this.#heavy >= this.#deps.pool.workers
-  }
-
   /** While tasks wait for the disk, small bodies are collected for one task. */
   #isTaskDue(): boolean {
-    const first = this.#queue.next(this.#mustBeLight)
+    const first = this.#queue.next(this.#turns.isShort)
     if (first === null || this.#unsynced < UNSYNCED_TASKS) return first !== null
     return first.bytes >= GATHERED_BYTES || this.#queue.length >= TASK_BODIES / 2
   }
@@ -307,10 +301,10 @@ export class Pipeline {
   /** @param encoded called when no worker has the task any more */
   async #run(task: Task, encoded: () => void): Promise<void> {
     for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
-      const result = await this.#encode(task, attempt === 0 ? encoded : null)
+      const result = await this.#encode(task, attempt === 0 ? encoded : await this.#again(task))
       const isNew = await claimRecords(task, result, this.#deps.once)
       // No await from here until the record is appended to the WAL.
-      if (!isNew || !this.#admitted(task, result)) {
+      if (!isNew || !this.#admission.admits(task, result)) {
         result.release()
         continue
       }
@@ -324,6 +318,17 @@ export class Pipeline {
       return
     }
     throw unavailable('pipeline', null)
+  }
+
+  /** Waits for a thread that encodes the task once more. @returns called when no worker has it any more */
+  async #again({ jobs }: Task): Promise<() => void> {
+    const turn = this.#turns.again(this.#queue.again(jobs))
+    this.#wake()
+    const end = await turn
+    return () => {
+      end()
+      this.#queue.end(jobs)
+    }
   }
 
   #reply(task: Task, { bodies, block }: BlockResult): void {
@@ -342,15 +347,16 @@ export class Pipeline {
   }
 
   /** Encodes a task as a block and resolves the templates that no thread knew. */
-  async #encode(task: Task, encoded: (() => void) | null): Promise<EncodedBlock> {
+  async #encode(task: Task, encoded: () => void): Promise<EncodedBlock> {
     const result = await this.#encodeOnce(task, encoded)
+    await this.#admission.registerMany(task, result)
     const misses = result.block?.misses ?? null
-    if (misses === null || !this.#admitted(task, result)) return result
+    if (misses === null || !this.#admission.admits(task, result)) return result
     await this.#resolveMisses(result, misses)
     return result
   }
 
-  async #encodeOnce(task: Task, encoded: (() => void) | null): Promise<EncodedBlock> {
+  async #encodeOnce(task: Task, encoded: () => void): Promise<EncodedBlock> {
     const { pool, environment, timeZone, maxMessageBytes, modelVersion } = this.#deps
     try {
       const result = await pool.encode({
@@ -365,7 +371,7 @@ export class Pipeline {
     } catch (cause) {
       throw unavailable('workers', cause)
     } finally {
-      encoded?.()
+      encoded()
       this.#dispatch()
     }
   }
@@ -380,53 +386,6 @@ export class Pipeline {
     this.#queue.putBack(task.jobs.slice(bodies.length))
     task.jobs = task.jobs.slice(0, bodies.length)
     task.bodies = task.bodies.slice(0, bodies.length)
-  }
-
-  /**
-   * Registers the new sources of a task and finds those that may not be stored.
-   *
-   * @returns false when the task must be encoded again with further verdicts
-   */
-  #admitted(task: Task, result: BlockResult): boolean {
-    const { sources } = this.#deps
-    // The common case: all sources of the block are registered.
-    if (result.block?.sources.every((name) => sources.admit(name) === 'ok') === true) return true
-    let isAdmitted = true
-    task.bodies = task.bodies.map((body, i) => {
-      const named = result.bodies[i]?.sources ?? []
-      const found = this.#refusedOf(named, task.jobs[i]?.submission)
-      isAdmitted &&= found.size === 0
-      return isAdmitted ? body : { ...body, verdicts: withFound(body.verdicts, named, found) }
-    })
-    return isAdmitted
-  }
-
-  /** Registers the new ones of a body's sources. @returns those that may not be stored */
-  #refusedOf(
-    sources: readonly string[],
-    { register = null, keyId = '' }: Partial<Submission> = {},
-  ): ReadonlyMap<string, SourceVerdict> {
-    const found = new Map<string, SourceVerdict>()
-    for (const name of sources) {
-      const verdict = this.#verdictOf(name, register, keyId)
-      if (verdict !== null) found.set(name, verdict)
-    }
-    return found
-  }
-
-  #verdictOf(name: string, register: Submission['register'], keyId: string): SourceVerdict | null {
-    const { sources } = this.#deps
-    const admission = sources.admit(name)
-    if (admission === 'ok') return null
-    if (admission === 'disabled') return 'drop'
-    if (register === null) return 'unknown_source'
-    const limit = sources.limitOf(keyId)
-    if (limit !== null) return limit
-    const registration = { name, ...register, keyId }
-    sources.register(registration)
-    // It is part of the next record of the WAL.
-    this.#unsavedRegistrations.push(registration)
-    return null
   }
 
   async #resolveMisses({ block, release }: EncodedBlock, misses: MissBlock): Promise<void> {
@@ -478,18 +437,14 @@ export class Pipeline {
     release: (() => void) | null = null,
   ): { seq: number; durable: Promise<void> } {
     const templates = this.#templates.takeUnsaved()
-    const registrations = this.#unsavedRegistrations.filter(
-      // A source that was deleted meanwhile must not be registered again.
-      ({ name }) => this.#deps.sources.admit(name) !== 'unregistered',
-    )
-    this.#unsavedRegistrations = []
+    const registrations = this.#admission.takeUnsaved()
     const payload = encodeRecord({ ...record, templates, registrations })
     const { seq, durable } = this.#deps.wal.append(payload, release)
     const saved = durable.then(
       () => this.#deps.writer.notify(),
       (cause: unknown) => {
         this.#templates.putBack(templates)
-        this.#unsavedRegistrations.unshift(...registrations)
+        this.#admission.putBack(registrations)
         throw unavailable('spool', cause)
       },
     )

@@ -33,8 +33,8 @@ interface SourceLimits {
   readonly perKey: number
 }
 
-/** Registrations that are stored at one time. */
-const STORED_AT_ONCE = 1_000
+/** Registrations that are stored at one time, in one turn of the event loop. */
+const STORED_AT_ONCE = 250
 
 /** The longest time that the creation of a source waits for the deletion of one of the same name. */
 const DELETION_WAIT_MS = 15_000

@@ -80,6 +80,40 @@ void test('a body that takes long, and a busy owner, leave a thread to the other
   t.end()
 })
 
+void test('a large body shares its task with bodies of its owner only', (t) => {
+  const queue = new FairQueue<TestJob>(1)
+  for (const owner of ['noise', 'shop', 'noise']) queue.push(job(owner, 200_000))
+  for (const owner of ['noise', 'shop', 'desk', 'shop']) queue.push(job(owner))
+  const tasks: string[][] = []
+  while (queue.length > 0) {
+    const jobs = queue.take(false)
+    queue.end(jobs)
+    tasks.push(jobs.map(({ owner, bytes }) => `${owner} ${bytes}`))
+  }
+  for (const task of tasks)
+    if (task.some((name) => name.endsWith('200000')))
+      t.equal(new Set(task.map((name) => name.split(' ')[0])).size, 1, task.join())
+  t.ok(tasks.some((task) => new Set(task.map((name) => name.split(' ')[0])).size > 1))
+  t.end()
+})
+
+void test('a body that is encoded again counts twice', (t) => {
+  const queue = new FairQueue<TestJob>(1)
+  for (const owner of ['a', 'b', 'a', 'b']) queue.push(job(owner, 1_500_000))
+  const encode = (jobs: readonly TestJob[]): void => {
+    for (const each of jobs) queue.measured(each, 30)
+    queue.end(jobs)
+  }
+  const first = queue.take(false)
+  encode(first)
+  t.ok(queue.again(first) > TASK_MS, 'the time is known by now')
+  t.match(queue.next(false), { owner: 'b' }, 'a has a task')
+  encode(first)
+  encode(queue.take(false))
+  t.match(queue.take(false), [{ owner: 'b' }], 'a had its share with one body')
+  t.end()
+})
+
 void test('every body is taken once, in the order of its owner', (t) => {
   fc.assert(
     fc.property(

@@ -88,6 +88,16 @@ void test('the limit of sources also applies within one body', async (t) => {
   t.equal(sources.states.size, 3)
 })
 
+void test('a body may name ten thousand sources; the records of further ones are dead letters', async (t) => {
+  const { send, sources } = await createTestPipeline(t)
+  sources.max = 20_000
+  const lines = Array.from({ length: 10_050 }, (_, i) => event('x', { source: `s${i}` }))
+  const result = await send([...lines, event('y', { source: 's0' })])
+  t.match(result, { received: 10_051, accepted: 10_001, rejected: 50 })
+  t.match(result.errors[0], { code: 'key_source_limit', line: 10_001 })
+  t.equal(sources.states.size, 10_000)
+})
+
 void test('a body with a source that its key does not allow is refused and not stored', async (t) => {
   const { send, landing, target } = await createTestPipeline(t)
   const [good, bad] = await Promise.all([
