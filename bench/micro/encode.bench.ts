@@ -1,6 +1,11 @@
 import { NO_VERDICTS } from '../../src/ingest/verdicts.js'
 import { bench, do_not_optimize, run } from 'mitata'
-import { maySourceBe, readLevelWord, typeIndex } from '../../src/ingest/formats/line-words.js'
+import {
+  isTagName,
+  maySourceBe,
+  readLevelWord,
+  typeIndex,
+} from '../../src/ingest/formats/line-words.js'
 import { toConstantText } from '../../src/model/stored-message.js'
 import { TemplateMiner } from '../../src/templates/miner.js'
 import { hashText } from '../../src/lib/hash.js'
@@ -34,6 +39,7 @@ const miner = new TemplateMiner()
 const block = new BlockEncoder(
   {
     maySourceBe,
+    isTagName,
     typeIndex,
     readLevelWord,
     levelAtHead: () => 1,

@@ -8,12 +8,15 @@ import { toWords } from '../model/words.js'
 import type { RowBlock } from './block.js'
 import { MissList } from './miss-list.js'
 import { writeLanding, type WideRow } from './landing-block.js'
+import { RecordRows, TEXTS_BYTES } from './record-rows.js'
 
 /** The functions of decoding and mining that the encoder calls. */
 export interface BlockLookups {
   maySourceBe(text: string): boolean
   /** @returns index into EVENT_TYPES, -1 for none of them */
   typeIndex(text: string): number
+  /** Whether a member of this name is nothing but a tag. */
+  isTagName(text: string): boolean
   readLevelWord(text: string): { readonly severity: number | null; readonly tags: string }
   /** @returns index into SEVERITIES */
   levelAtHead(message: Uint8Array): number
@@ -74,6 +77,8 @@ export interface LinesRead {
  */
 export class BlockEncoder {
   readonly #kernel: Kernel
+  /** Adds records of the last body. */
+  readonly records: RecordRows
   readonly #lookups: BlockLookups
   readonly #misses = new MissList()
   readonly #ignoredTags: ReadonlySet<string>
@@ -105,12 +110,18 @@ export class BlockEncoder {
         kernel.calls.setType(word, state)
         return state
       },
+      checkName: (word) => {
+        const state = lookups.isTagName(kernel.word(word)) ? 2 : 1
+        kernel.calls.setName(word, state)
+        return state
+      },
       checkLevel: (word) => this.#checkLevel(lookups, word),
       levelAtHead: (at, length) => lookups.levelAtHead(kernel.view(at, length)),
       templateOf: (lo, hi) => lookups.templateNo(lo | 0, hi | 0),
       constantTextOf: (no) => this.#constantTextOf(lookups.constantText(no), no),
     })
     this.#kernel = kernel
+    this.records = new RecordRows(kernel)
     this.#lookups = lookups
     const [a, b] = new BigUint64Array(Int32Array.from(seed).buffer)
     kernel.calls.setHashSecrets(a ?? 0n, b ?? 0n)
@@ -144,7 +155,7 @@ export class BlockEncoder {
   }
 
   /**
-   * Copies a body for `readLines`.
+   * Copies a body for `readLines` and `records`.
    *
    * @param admit is called once for each source of a line that needs no parsing
    */
@@ -165,8 +176,9 @@ export class BlockEncoder {
     this.#admit = admit
     this.#bodyBytes = bytes.length
     const { word, source, empty } = this.#defaultsOf(context)
-    const at = kernel.calls.bodyAt(bytes.length)
+    const at = kernel.calls.bodyAt(bytes.length + TEXTS_BYTES)
     kernel.bytes.set(bytes, at)
+    this.records.begin(bytes, at)
     const { nowMs, maxMessageBytes, isUtf8, isUtc } = context
     kernel.calls.beginBody(
       nowMs,
@@ -184,6 +196,11 @@ export class BlockEncoder {
     const { calls } = this.#kernel
     const next = calls.readLines(from, this.#bodyBytes, Math.min(most, 0x7fff_ffff))
     return { next, accepted: calls.acceptedLines(), dropped: calls.droppedLines() }
+  }
+
+  /** Sets the source of the next lines that name none. */
+  setDefaultSource(source: string): void {
+    this.#kernel.calls.setDefaultSource(this.#word(source))
   }
 
   /** Adds a decoded message. @param severity index into SEVERITIES */

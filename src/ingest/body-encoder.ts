@@ -1,8 +1,9 @@
 import { decompress, sniffCoding, type ContentCoding } from '../http/decompress.js'
-import { decodeIngest, isJsonBody, type LineTaker } from './formats/ndjson.js'
+import { decodeIngest, isJsonBody } from './formats/ndjson.js'
 import { decodeTextLines, decodeUpload } from './formats/upload.js'
 import { Zones } from './formats/zone.js'
 import { decodeMsgpack, isMsgpack } from './protocols/msgpack/msgpack.js'
+import type { RecordTaker } from './record-rows.js'
 import { loaderOf, parserOf } from './protocols/table.js'
 import type { ReplyWriter } from './protocols/protocol.js'
 import type { BlockSlice } from '../wal/block-pool.js'
@@ -170,23 +171,23 @@ const HELD_BYTES = 4 * 1024 * 1024
 const isDecodedDirectly = ({ format }: BodyTask): boolean =>
   format === 'ingest' || format === 'text' || format === 'events' || isOfProtocol(format)
 
-/** Decodes the body of a request. @param lines takes the lines of JSON that need no parsing */
+/** Decodes the body of a request. @param taker takes the records that need no parsing */
 function decodeBody(
   body: BodyTask,
   context: DecodeContext,
   sink: EventSink,
-  lines: LineTaker | null,
+  taker: RecordTaker | null,
 ): ReplyWriter | null {
   const bytes = bytesOf(body)
   if (isOfProtocol(body.format)) {
-    return parserOf(body.format)(asBuffer(bytes), context, sink, lines) ?? null
+    return parserOf(body.format)(asBuffer(bytes), context, sink, taker) ?? null
   }
   if (body.format === 'ingest' && isMsgpack(bytes)) {
     decodeMsgpack(asBuffer(bytes), context, sink)
     return null
   }
   if (body.format === 'text' && !isJsonBody(bytes)) decodeTextLines(bytes, context, sink)
-  else decodeIngest(bytes, context, sink, lines)
+  else decodeIngest(bytes, context, sink, taker)
   return null
 }
 

@@ -11,9 +11,10 @@ import {
 import type { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
 import type { Admission, BlockEncoder } from './block-encoder.js'
 import { isOfProtocol, type BodyTask, type LineError } from './block.js'
-import type { LineTaker } from './formats/ndjson.js'
 import { UTC } from './formats/zone.js'
 import { onceKey } from './once.js'
+import { RECORD_DROPPED, RECORD_UNREAD } from '../wasm/layout.js'
+import type { Member, RecordTaker } from './record-rows.js'
 import type { ReplyWriter } from './protocols/protocol.js'
 import { verdictOf } from './verdicts.js'
 
@@ -29,7 +30,7 @@ export interface BodyEncoders {
 }
 
 /** Adds the messages of one body to the block or to the dead letters, and counts them. */
-export class BodySink implements EventSink, LineTaker {
+export class BodySink implements EventSink, RecordTaker {
   readonly #encoders: BodyEncoders
   readonly #body: BodyTask
   readonly #errors: LineError[] = []
@@ -80,7 +81,25 @@ export class BodySink implements EventSink, LineTaker {
     const { next, accepted, dropped } = this.#encoders.block.readLines(from, most)
     this.#accepted += accepted
     this.#dropped += dropped
+    if (this.#nextId !== null && accepted > 0) this.#ids.add(this.#nextId)
+    if (accepted + dropped > 0) this.#nextId = null
     return { next, taken: accepted + dropped }
+  }
+
+  setDefaultSource(source: string): void {
+    this.#encoders.block.setDefaultSource(source)
+  }
+
+  set(member: Member, text: string): void {
+    this.#encoders.block.records.set(member, text)
+  }
+
+  put(timeMs: number, from: number, to: number): boolean {
+    const verdict = this.#encoders.block.records.put(timeMs, from, to)
+    if (verdict === RECORD_UNREAD) return false
+    if (verdict === RECORD_DROPPED) this.#dropped++
+    else this.#accepted++
+    return true
   }
 
   identify(text: string): boolean {

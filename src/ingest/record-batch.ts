@@ -78,9 +78,21 @@ export class RecordBatch implements RecordSink {
   }
 }
 
+/** Where a record of a batch is. */
+export interface RecordExtent {
+  readonly from: number
+  readonly to: number
+  readonly isCut: boolean
+  /** From 1 on. */
+  readonly line: number
+}
+
 export interface BatchReader {
   /** Address of the sender. */
   readonly sender: string
+  readonly bytes: Buffer
+  /** Calls `take` with the extent of each record, which is another one afterwards. @returns the number of records */
+  extents(take: (extent: RecordExtent) => void): number
   /** Calls `take` with each record and its number from 1 on. @returns the number of records */
   each(take: (record: Buffer, isCut: boolean, line: number) => void): number
 }
@@ -89,17 +101,24 @@ export interface BatchReader {
 export function readBatch(body: Uint8Array): BatchReader {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const first = 1 + (bytes[0] ?? 0)
+  const extents: BatchReader['extents'] = (take) => {
+    const extent = { from: 0, to: 0, isCut: false, line: 0 }
+    for (let at = first; at + LENGTH_BYTES <= bytes.length;) {
+      const word = bytes.readUInt32LE(at)
+      extent.from = at + LENGTH_BYTES
+      at = extent.from + (word & ~CUT)
+      extent.to = Math.min(at, bytes.length)
+      extent.isCut = (word & CUT) !== 0
+      extent.line += 1
+      take(extent)
+    }
+    return extent.line
+  }
   return {
     sender: bytes.toString('latin1', 1, first),
-    each: (take) => {
-      let line = 0
-      for (let at = first; at + LENGTH_BYTES <= bytes.length;) {
-        const word = bytes.readUInt32LE(at)
-        const from = at + LENGTH_BYTES
-        at = from + (word & ~CUT)
-        take(bytes.subarray(from, at), (word & CUT) !== 0, (line += 1))
-      }
-      return line
-    },
+    bytes,
+    extents,
+    each: (take) =>
+      extents(({ from, to, isCut, line }) => take(bytes.subarray(from, to), isCut, line)),
   }
 }

@@ -1,6 +1,6 @@
 import { threadId, workerData } from 'node:worker_threads'
 
-import { maySourceBe, readLevelWord, typeIndex } from './formats/line-words.js'
+import { isTagName, maySourceBe, readLevelWord, typeIndex } from './formats/line-words.js'
 import { levelAtHead } from '../templates/head-level.js'
 import { hashText } from '../lib/hash.js'
 import { SignatureCache } from '../templates/signature-cache.js'
@@ -24,6 +24,7 @@ const constantTexts = new ConstantTexts(setup.constantTexts)
 const encoder = new BlockEncoder(
   {
     maySourceBe,
+    isTagName,
     typeIndex,
     readLevelWord,
     levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),

@@ -24,6 +24,9 @@ interface Exports {
     utc: number,
   ): void
   readLines(from: number, length: number, most: number): number
+  setDefaultSource(source: number): void
+  setMember(member: number, start: number, length: number): number
+  addRecord(seen: number, ms: number, start: number, length: number, isUtf8: number): number
   acceptedLines(): number
   droppedLines(): number
   internAt(at: number, length: number): number
@@ -46,6 +49,7 @@ interface Exports {
   constantTextAt(length: number): number
   setSource(word: number, state: number, lo: number, hi: number): void
   setType(word: number, state: number): void
+  setName(word: number, state: number): void
   setLevel(word: number, state: number, tags: number): void
   setAdmission(word: number, state: number): void
   wordStart(word: number): number
@@ -81,6 +85,8 @@ export interface KernelImports {
   admitSource(word: number): number
   /** Returns 1 for a word that is no type of event, else 2 + the index into EVENT_TYPES. */
   checkType(word: number): number
+  /** Returns 2 when a member of this name is nothing but a tag, else 1. */
+  checkName(word: number): number
   /** Returns 1 when the line must be parsed, 2 when the word names no level, else 3 + the index into SEVERITIES. */
   checkLevel(word: number): number
   /** Returns the index into SEVERITIES of the level that an ASCII message states at its head. */
@@ -102,6 +108,7 @@ export const NO_IMPORTS: KernelImports = {
   checkSource: refuse,
   admitSource: refuse,
   checkType: refuse,
+  checkName: refuse,
   checkLevel: refuse,
   levelAtHead: refuse,
   templateOf: refuse,

@@ -48,6 +48,21 @@ export const ATTRIBUTE_VALUE_TEXTS = 5
  */
 export const RECORD_TEXTS = 9
 
+/** Members of a record whose texts can be set, by their bits; `assembly/line.ts` has the others. */
+export const MEMBER_SOURCE = 1
+export const MEMBER_SEVERITY = 2
+export const MEMBER_HOST = 4
+export const MEMBER_ENVIRONMENT = 5
+export const MEMBER_TRACE = 7
+export const MEMBER_SPAN = 8
+export const MEMBER_TAGS = 11
+
+/** What came of a record whose members are known; 1 when it is stored. */
+export const RECORD_UNREAD = 0
+export const RECORD_DROPPED = 2
+/** The message has bytes beyond ASCII, of which the caller must say that they are UTF-8. */
+export const RECORD_HIGH = 3
+
 /** The verdict on the messages of a source in one body. */
 export const STORE_MESSAGES = 1
 export const DROP_MESSAGES = 2

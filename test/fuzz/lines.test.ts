@@ -134,6 +134,17 @@ const member = fc.oneof(
       tagValue,
     ),
   },
+  {
+    weight: 2,
+    arbitrary: fc.oneof(
+      fc.tuple(fc.constantFrom('@timestamp', 'time'), time),
+      fc.tuple(fc.constant('level'), fc.constantFrom(...SEVERITIES)),
+      fc.tuple(
+        fc.constantFrom('hostname', 'user_id', 'caller', 'v', 'status', 'a.b'),
+        fc.oneof(fc.integer(), fc.constantFrom('x', '', null, true)),
+      ),
+    ),
+  },
 )
 const usual: readonly (readonly [string, unknown])[] = [
   ['timestamp', '2026-01-02T03:04:05.678Z'],

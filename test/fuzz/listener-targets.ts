@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { deflateSync, gzipSync } from 'node:zlib'
 import { encode } from '@msgpack/msgpack'
 import { RecordBatch } from '../../src/ingest/record-batch.js'
@@ -13,8 +14,14 @@ import { decodeGelfBatch } from '../../src/ingest/protocols/gelf/batch.js'
 import { JournalEntries } from '../../src/ingest/protocols/journal/entries.js'
 import { decodeLines } from '../../src/ingest/protocols/lines.js'
 import { readGrpcMessage, writeGrpcMessage } from '../../src/ingest/protocols/otlp/grpc.js'
+import type { RecordTaker } from '../../src/ingest/record-rows.js'
 import { AppError } from '../../src/model/errors.js'
-import { collect, type Collected, ingestContext } from '../unit/ingest/formats/collect.js'
+import {
+  collect,
+  type Collected,
+  DecodingTaker,
+  ingestContext,
+} from '../unit/ingest/formats/collect.js'
 import type { DecodeContext, EventSink } from '../../src/model/event.js'
 import type { Target } from './fuzz.js'
 
@@ -43,7 +50,12 @@ function splitJournal(stream: Buffer, chunkBytes: number): string {
 interface FramedTarget {
   readonly name: string
   readonly framing: (maxBytes: number) => Framing
-  readonly parse: (body: Buffer, context: DecodeContext, sink: EventSink) => void
+  readonly parse: (
+    body: Buffer,
+    context: DecodeContext,
+    sink: EventSink,
+    taker?: RecordTaker,
+  ) => void
 }
 
 /** A batch of the records that a framing finds in a stream that comes in chunks. */
@@ -79,6 +91,10 @@ const checkStream =
     const count = got.events.length + got.rejects.length
     if (!mayBe(count, records)) throw new Error('broken: a record is not accounted for')
     check(got, count, MESSAGE_BYTES)
+    const inParts = collect()
+    parse(body, CONTEXT, inParts, new DecodingTaker(inParts))
+    if (!isDeepStrictEqual(inParts.events, got.events))
+      throw new Error('broken: records that are handed on in parts mean something else')
     // Bytes that are no batch harm nobody.
     parse(input, CONTEXT, collect())
   }
@@ -93,6 +109,8 @@ export const listenerTargets = (check: Check): readonly Target[] => [
       '<34>1 2026-11-21T09:28:19.003Z host app 123 ID47 [x@1 a="b"] message\n<35>Nov 21 09:28:19 h tag[1]: two\n at x\n',
       '56 <34>1 2026-11-21T09:28:19Z h a - - - {"msg":"json","k":1}24 <35>checkout: @cee: {"a":',
       '<14>python: one\0<14>two\nlines\0{"message":"plain"}\n2026-11-21 09:28:19 ERROR plain text\n',
+      '<134>1 2026-11-21T09:28:19.003456+01:00 h app 12 - - \uFEFFplain\n<13>Nov 21 09:28:19 h tag[12]: order 17 paid\n',
+      '<30>2026-11-21T09:28:19.5Z h app: 10.0.0.1 - - [21/Nov/2026:09:28:19 +0000] "GET / HTTP/1.1" 200 2\n',
       '99999 <1>',
       '<1',
       '<1>',

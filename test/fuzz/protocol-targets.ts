@@ -5,7 +5,13 @@ import { PROTOCOLS, parserOf } from '../../src/ingest/protocols/table.js'
 import { AppError } from '../../src/model/errors.js'
 import type { DecodeContext } from '../../src/model/event.js'
 import { lokiPush, protobufLogs, snappyBlock } from '../support/protobuf.js'
-import { collect, type Collected, ingestContext, NOW } from '../unit/ingest/formats/collect.js'
+import {
+  collect,
+  type Collected,
+  DecodingTaker,
+  ingestContext,
+  NOW,
+} from '../unit/ingest/formats/collect.js'
 import type { Target } from './fuzz.js'
 
 const MESSAGE_BYTES = 4096
@@ -73,9 +79,6 @@ const SEEDS: Readonly<Record<string, readonly (string | Uint8Array)[]>> = {
 
 type Check = (got: Collected, received: number, maxMessageBytes: number) => void
 
-/** Takes no line, so that each that a parser writes is parsed. */
-const NO_LINES = { begin: () => true, take: (next: number) => ({ next, taken: 0 }) }
-
 function checkBody(format: ProtocolFormat, input: Buffer, check: Check): void {
   const got = collect()
   try {
@@ -87,9 +90,9 @@ function checkBody(format: ProtocolFormat, input: Buffer, check: Check): void {
     throw error
   }
   const again = collect()
-  parserOf(format)(input, CONTEXT, again, NO_LINES)
+  parserOf(format)(input, CONTEXT, again, new DecodingTaker(again))
   if (!isDeepStrictEqual(again.events, got.events) || again.rejects.length !== got.rejects.length)
-    throw new Error('broken: records that are written as lines mean something else')
+    throw new Error('broken: records that are handed on in parts mean something else')
   check(got, got.events.length + got.rejects.length, MESSAGE_BYTES)
 }
 

@@ -8,13 +8,13 @@ import { MAX_CHARS, usableSource } from '../formats/draft.js'
 import { measure } from '../formats/json-size.js'
 import { parseJson, rawText } from '../formats/json-text.js'
 import { isRecord, type JsonRecord, toWellFormed } from '../formats/json-value.js'
-import type { LineTaker } from '../formats/ndjson.js'
 import { readLogfmt } from '../formats/logfmt.js'
 import { RecordDecoder } from '../formats/record.js'
-import { LineFeed } from './line-feed.js'
+import type { RecordTaker } from '../record-rows.js'
 import { ingestRoute, laterReply } from './ingest-route.js'
 import { type MessageForm, MessageReader } from './message-form.js'
 import type { Protocol } from './protocol.js'
+import { RecordFeed } from './record-feed.js'
 
 /** PushRequest of Loki's push.proto: streams (1), each with labels (1) and entries (2). */
 const ENTRY: MessageForm = {
@@ -40,29 +40,26 @@ function decodeLoki(
   bytes: Buffer,
   context: DecodeContext,
   sink: EventSink,
-  lines: LineTaker | null = null,
+  taker: RecordTaker | null = null,
 ): void {
   const decoder = new RecordDecoder(context, sink)
-  const out = { decoder, feed: lines === null ? null : new LineFeed(context, decoder, lines) }
-  if (isJson(bytes)) readJson(bytes, context, out)
-  else readProtobuf(bytes, context, out)
-  out.feed?.flush()
-}
-
-/** Where the records go: plain ones as lines, others to the decoder. */
-interface Out {
-  readonly decoder: RecordDecoder
-  readonly feed: LineFeed | null
+  if (isJson(bytes)) readJson(bytes, context, decoder)
+  else readProtobuf(bytes, context, { decoder, taker })
 }
 
 const isJson = (bytes: Buffer): boolean => bytes[bytes.findIndex((byte) => byte > 0x20)] === 0x7b
 
-function readProtobuf(bytes: Buffer, context: DecodeContext, out: Out): void {
+function readProtobuf(
+  bytes: Buffer,
+  context: DecodeContext,
+  { decoder, taker }: { readonly decoder: RecordDecoder; readonly taker: RecordTaker | null },
+): void {
   const plain = plainOf(bytes)
   const reader = new MessageReader(plain)
+  const simple = new SimpleEntries(new RecordFeed(plain, context, decoder, taker))
   try {
     reader.each(plain.length, (no) => {
-      if (no === 1) readStream(reader, context, out)
+      if (no === 1) readStream(reader, { context, decoder, simple })
     })
   } catch (cause) {
     if (cause instanceof AppError) throw cause
@@ -85,23 +82,129 @@ function plainOf(bytes: Buffer): Uint8Array {
   })
 }
 
+interface Streams {
+  readonly context: DecodeContext
+  readonly decoder: RecordDecoder
+  readonly simple: SimpleEntries
+}
+
 /** Labels come before the entries. */
-function readStream(reader: MessageReader, context: DecodeContext, out: Out): void {
-  let stream: Stream | null = null
+function readStream(reader: MessageReader, { context, decoder, simple }: Streams): void {
+  let stream = new Stream({}, context, decoder)
+  simple.begin(stream)
   reader.each(reader.fieldEnd(), (no) => {
-    if (no === 1) stream = new Stream(parseLabels(reader.text()), context, out)
-    else if (no === 2) {
-      stream ??= new Stream({}, context, out)
-      stream.put(toEntry(reader.message(ENTRY)))
-    }
+    if (no === 1) {
+      stream = new Stream(parseLabels(reader.text()), context, decoder)
+      simple.begin(stream)
+    } else if (no === 2 && !simple.take(reader)) stream.put(toEntry(reader.message(ENTRY)))
   })
+}
+
+/**
+ * Adds simple entries in protobuf without making objects of them: plain lines without metadata. The others are to be read by
+ * their form; `Stream` says what both mean.
+ */
+class SimpleEntries {
+  readonly #feed: RecordFeed
+  #seconds = 0
+  #nanos = 0
+  #from = 0
+  #to = 0
+
+  constructor(feed: RecordFeed) {
+    this.#feed = feed
+  }
+
+  begin({ fields, tags }: Stream): void {
+    for (const name of FIELDS) this.#feed.set(name, fields[name])
+    this.#feed.set('tags', Object.keys(tags).length === 0 ? '' : JSON.stringify(tags))
+  }
+
+  /** Takes the entry at the reader. @returns false, and stays before it, when it is not simple */
+  take(reader: MessageReader): boolean {
+    const { pos, type } = reader
+    const end = reader.fieldEnd()
+    if (this.#read(reader, end) && isPlain(reader.bytes, this.#from, this.#to)) {
+      const ms = toMs(this.#seconds, this.#nanos) ?? 0
+      if (this.#feed.put(ms, this.#from, this.#to)) return true
+    }
+    reader.pos = pos
+    reader.type = type
+    return false
+  }
+
+  /** @returns false for an entry that has metadata, or is cut off */
+  #read(reader: MessageReader, end: number): boolean {
+    this.#seconds = 0
+    this.#nanos = 0
+    this.#to = this.#from
+    for (let no = reader.nextField(end); no !== 0; no = reader.nextField(end)) {
+      if (no > 2 || reader.type !== LENGTH_DELIMITED) return false
+      const to = reader.fieldEnd()
+      if (to > end || (no === 1 && !this.#readTime(reader, to))) return false
+      if (no === 2) {
+        this.#from = reader.pos
+        this.#to = to
+      }
+      reader.pos = to
+    }
+    return reader.pos === end && this.#to > this.#from
+  }
+
+  #readTime(reader: MessageReader, end: number): boolean {
+    this.#seconds = 0
+    this.#nanos = 0
+    for (let no = reader.nextField(end); no !== 0; no = reader.nextField(end)) {
+      if (no > 2 || reader.type !== VARINT) return false
+      const value = reader.readVarint(true)
+      if (no === 1) this.#seconds = value
+      else this.#nanos = value
+    }
+    return reader.pos === end
+  }
+}
+
+const VARINT = 0
+const LENGTH_DELIMITED = 2
+const FIELDS = ['source', 'host', 'environment', 'severity'] as const
+
+/** 1 for a byte of a name of logfmt. */
+const NAME_BYTES = Uint8Array.from({ length: 256 }, (_, byte) =>
+  /[\w@./-]/.test(String.fromCharCode(byte)) ? 1 : 0,
+)
+
+/** Whether a line is surely one for which `nestedIn` returns null. */
+function isPlain(bytes: Buffer, from: number, to: number): boolean {
+  if (bytes[from] === BRACE) return false
+  const last = bytes[to - 1] ?? 0
+  const isClosed = last === BRACE + 2
+  // There may be a brace before blanks, some of which are beyond ASCII.
+  const mayClose = isClosed || last <= 0x20 || last >= 0x80
+  if (mayClose && bytes.toString('latin1', from, to).includes(' {"')) return false
+  return isClosed || !mayBeLogfmt(bytes, from, to)
+}
+
+/** Whether a line begins with a pair, and may have one with the message. */
+function mayBeLogfmt(bytes: Buffer, from: number, to: number): boolean {
+  let at = from
+  while (at < to && NAME_BYTES[bytes[at] ?? 0] === 1) at++
+  if (at === to || bytes[at] !== EQUALS) return false
+  return /(?:msg|message)=/.test(bytes.toString('latin1', from, to))
+}
+
+const BRACE = 0x7b
+const EQUALS = 0x3d
+
+/** @returns null for a time that is not readable */
+function toMs(seconds: number, nanos: number): number | null {
+  const ms = seconds * 1000 + Math.floor(nanos / 1e6)
+  return Number.isSafeInteger(ms) && ms > 0 ? ms : null
 }
 
 function toEntry({ timestamp, line, metadata }: JsonRecord): Entry {
   const { seconds, nanos } = isRecord(timestamp) ? timestamp : {}
-  const ms = Number(seconds ?? 0) * 1000 + Math.floor(Number(nanos ?? 0) / 1e6)
   return {
-    timestampMs: Number.isSafeInteger(ms) && ms > 0 ? ms : null,
+    timestampMs: toMs(Number(seconds ?? 0), Number(nanos ?? 0)),
     line: typeof line === 'string' ? line : '',
     metadata: toMetadata(metadata),
   }
@@ -135,7 +238,7 @@ function parseLabels(text: string): JsonRecord {
 /** Limit of the values of a body in JSON, of which JSON.parse takes 100 times the memory of the text. */
 const MAX_JSON_VALUES = 2_000_000
 
-function readJson(bytes: Buffer, context: DecodeContext, out: Out): void {
+function readJson(bytes: Buffer, context: DecodeContext, decoder: RecordDecoder): void {
   if (measure(bytes, 0, bytes.length).values > MAX_JSON_VALUES)
     throw new AppError('body_too_large', `the body has more than ${MAX_JSON_VALUES} JSON values`)
   const request = toWellFormed(parseJson(bytes.toString('utf8')))
@@ -143,7 +246,7 @@ function readJson(bytes: Buffer, context: DecodeContext, out: Out): void {
     throw new AppError('bad_request', 'the body is not JSON with streams')
   for (const item of request['streams'].filter(isRecord)) {
     const labels = isRecord(item['stream']) ? item['stream'] : labelsOf(item['labels'])
-    const stream = new Stream(labels, context, out)
+    const stream = new Stream(labels, context, decoder)
     const values = Array.isArray(item['values']) ? item['values'] : []
     for (const value of values as unknown[]) stream.put(toJsonEntry(value))
   }
@@ -171,11 +274,11 @@ const LEVELS = 'level severity detected_level severity_text loglevel'.split(' ')
 
 /** The entries of one stream, whose labels name source, host, environment and level; the others are tags. */
 class Stream {
-  readonly #out: Out
-  readonly #fields: JsonRecord
-  readonly #tags: JsonRecord
+  readonly #decoder: RecordDecoder
+  readonly fields: Readonly<Record<'source' | 'host' | 'environment' | 'severity', string>>
+  readonly tags: JsonRecord
 
-  constructor(labels: JsonRecord, { requestSource }: DecodeContext, out: Out) {
+  constructor(labels: JsonRecord, { requestSource }: DecodeContext, decoder: RecordDecoder) {
     const left = { ...labels }
     const take = (names: readonly string[], maxChars: number): string => {
       for (const name of names) {
@@ -188,63 +291,49 @@ class Stream {
     }
     const names = usableSource(left['source']) === '' && requestSource !== '' ? [] : SOURCES
     const usable = names.filter((name) => usableSource(left[name]) !== '')
-    this.#fields = {
+    this.fields = {
       source: take(usable, Infinity) || requestSource,
       host: take(HOSTS, MAX_CHARS.host),
       environment: take(ENVIRONMENTS, MAX_CHARS.environment),
       severity: take(LEVELS, 64),
     }
-    this.#tags = left
-    this.#out = out
+    this.tags = left
+    this.#decoder = decoder
   }
 
   put(entry: Entry): void {
     const nested = nestedIn(entry.line)
     const record = nested === null ? this.#plain(entry) : this.#nested(entry, nested)
-    const { decoder, feed } = this.#out
-    if (nested === null && feed?.record(filledOf(record)) === true) return
-    feed?.flush()
-    decoder.decode(decoder.received + 1, record, () => rawText(record))
+    this.#decoder.decode(this.#decoder.received + 1, record, () => rawText(record))
   }
 
   #plain({ timestampMs, line, metadata }: Entry): JsonRecord {
     const { trace_id: traceId, span_id: spanId, ...tags } = metadata
-    const level = this.#fields['severity'] || LEVELS.map((name) => metadata[name]).find(Boolean)
+    const level = this.fields['severity'] || LEVELS.map((name) => metadata[name]).find(Boolean)
     return {
-      ...this.#fields,
+      ...this.fields,
       timestamp: timestampMs,
       severity: level ?? '',
       message: line,
       trace_id: traceId ?? '',
       span_id: spanId ?? '',
-      tags: { ...this.#tags, ...tags },
+      tags: { ...this.tags, ...tags },
     }
   }
 
   /** A line of JSON or logfmt names its own fields. */
   #nested({ timestampMs, metadata }: Entry, line: string): JsonRecord {
-    const { severity, ...fields } = this.#fields
+    const { severity, ...fields } = this.fields
     const filled = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
     return {
       ...filled,
       ...(severity === '' ? {} : { detected_level: severity }),
       ...(timestampMs === null ? {} : { timestamp: timestampMs }),
       line,
-      labels: this.#tags,
+      labels: this.tags,
       ...metadata,
     }
   }
-}
-
-/** The members of a record that say something. */
-function filledOf(record: JsonRecord): JsonRecord {
-  const filled: JsonRecord = {}
-  for (const name in record) {
-    const value = record[name]
-    if (value === '' || value === null || value === undefined) continue
-    if (name !== 'tags' || Object.keys(value).length > 0) filled[name] = value
-  }
-  return filled
 }
 
 /**

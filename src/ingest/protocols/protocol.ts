@@ -1,7 +1,7 @@
 import type { HttpRoute } from '../../http/routes.js'
 import type { DecodeContext, EventSink } from '../../model/event.js'
-import type { LineTaker } from '../formats/ndjson.js'
 import type { LineError, ProtocolFormat } from '../block.js'
+import type { RecordTaker } from '../record-rows.js'
 import type { IngestServices } from './ingest-route.js'
 
 /** Writes the text of a reply that names the outcome of each record, from the rejected ones. */
@@ -10,14 +10,14 @@ export type ReplyWriter = (errors: readonly LineError[]) => string
 /**
  * Decodes a decompressed body in a worker thread: from bytes to canonical events, without I/O.
  *
- * @param lines takes what the parser writes as lines of `/ingest`; a parser need not use it
+ * @param taker takes records without objects; a parser need not use it
  * @throws AppError `bad_request` when nobody can read any of it, `file_parse_error` for more records than `context.maxRows`
  */
 export type BodyParser = (
   bytes: Buffer,
   context: DecodeContext,
   sink: EventSink,
-  lines?: LineTaker | null,
+  taker?: RecordTaker | null,
 ) => ReplyWriter | void
 
 /** A wire protocol. One file or folder has all of it; `table.ts` lists it. */

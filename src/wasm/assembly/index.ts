@@ -108,6 +108,11 @@ export function beginBody(
   body++
 }
 
+/** Sets the source of the next lines that name none. */
+export function setDefaultSource(source: u32): void {
+  defaultSource = source
+}
+
 let accepted: u32 = 0
 let dropped: u32 = 0
 let lines: u32 = 0
@@ -150,32 +155,7 @@ function readLine(at: usize, end: usize): u32 {
   const seen = line.readMembers(at, end)
   if ((seen & (1 << line.MESSAGE)) == 0) return 0
   const time = timeOf(seen)
-  if (time < 0 || time > nowMs + DAY_MS) return 0
-  const source = (seen & (1 << line.SOURCE)) == 0 ? defaultSource : wordOf(line.SOURCE, MAX_SOURCE)
-  if (source == NO_WORD) return 0
-  const state = words.sourceState(source)
-  if ((state == 0 ? checkSource(source) : state) != 1) return 0
-  const host = (seen & (1 << line.HOST)) == 0 ? noWord : wordOf(line.HOST, MAX_HOST)
-  let environment = defaultEnvironment
-  if ((seen & (1 << line.ENVIRONMENT)) != 0) {
-    const named = wordOf(line.ENVIRONMENT, MAX_ENVIRONMENT)
-    if (named != noWord) environment = named
-  }
-  const type = (seen & (1 << line.TYPE)) == 0 ? 0 : typeOf()
-  const level = (seen & (1 << line.SEVERITY)) == 0 ? NO_LEVEL : levelOf()
-  if (host == NO_WORD || environment == NO_WORD || type == NO_WORD || level == UNFIT) return 0
-  store<u32>(recordWords, source)
-  store<u32>(recordWords, host, 4)
-  store<u32>(recordWords, environment, 8)
-  return addLine(seen, time, type, level)
-}
-
-const NO_WORD: u32 = 0xffffffff
-const NO_LEVEL: u32 = 254
-const UNFIT: u32 = 255
-
-/** @returns 1 stored, 2 dropped, 0 for a line that must be parsed */
-function addLine(seen: u32, time: i64, type: u32, level: u32): u32 {
+  if (time < 0 || !readFields(seen, time)) return 0
   const kinds = line.messageKinds
   const isHigh = (kinds & line.HIGH) != 0
   if (isHigh && !mayBeHigh) return 0
@@ -187,14 +167,80 @@ function addLine(seen: u32, time: i64, type: u32, level: u32): u32 {
     start = line.textStart
     length = left
   }
+  // Only an escape can stand for the delimiter, which is a control character.
+  return addText(seen, start, length, kinds)
+}
+
+/** Epoch numbers below it are read as seconds. */
+const LEAST_MS: f64 = 100_000_000_000
+
+/** Sets the text of a member of the next records, at an address. @returns false for one that they can't have */
+export function setMember(member: u32, start: usize, length: usize): bool {
+  return line.setMember(member, start, start + length)
+}
+
+/**
+ * Adds a record whose members are known.
+ *
+ * @param seen a bit for each member that was set
+ * @param ms since 1970, 0 for a record without a time
+ * @param start address of the message
+ * @param isUtf8 whether bytes beyond ASCII are known to be UTF-8
+ * @returns a `RECORD_…` of `layout.ts`
+ */
+export function addRecord(seen: u32, ms: f64, start: usize, length: usize, isUtf8: bool): u32 {
+  line.forgetNames()
+  const kinds = line.kindsOf(start, start + length)
+  if ((kinds & line.HIGH) != 0 && !isUtf8) return layout.RECORD_HIGH
+  if (ms != 0 && !(ms >= LEAST_MS && ms < 1e14)) return layout.RECORD_UNREAD
+  if (!readFields(seen, ms == 0 ? nowMs : <i64>ms)) return layout.RECORD_UNREAD
+  return addText(seen, start, length, kinds)
+}
+
+let recordMs: i64 = 0
+let recordType: u32 = 0
+let recordLevel: u32 = 0
+
+/** Reads what a record has beside its message. @returns false when it must be parsed */
+function readFields(seen: u32, time: i64): bool {
+  if (time > nowMs + DAY_MS) return false
+  const source = (seen & (1 << line.SOURCE)) == 0 ? defaultSource : wordOf(line.SOURCE, MAX_SOURCE)
+  if (source == NO_WORD) return false
+  const state = words.sourceState(source)
+  if ((state == 0 ? checkSource(source) : state) != 1) return false
+  const host = (seen & (1 << line.HOST)) == 0 ? noWord : wordOf(line.HOST, MAX_HOST)
+  let environment = defaultEnvironment
+  if ((seen & (1 << line.ENVIRONMENT)) != 0) {
+    const named = wordOf(line.ENVIRONMENT, MAX_ENVIRONMENT)
+    if (named != noWord) environment = named
+  }
+  const type = (seen & (1 << line.TYPE)) == 0 ? 0 : typeOf()
+  const level = (seen & (1 << line.SEVERITY)) == 0 ? NO_LEVEL : levelOf()
+  if (host == NO_WORD || environment == NO_WORD || type == NO_WORD || level == UNFIT) return false
+  store<u32>(recordWords, source)
+  store<u32>(recordWords, host, 4)
+  store<u32>(recordWords, environment, 8)
+  recordMs = time
+  recordType = type
+  recordLevel = level
+  return true
+}
+
+const NO_WORD: u32 = 0xffffffff
+const NO_LEVEL: u32 = 254
+const UNFIT: u32 = 255
+
+/** @returns 1 stored, 2 dropped, 0 for a record that must be parsed */
+function addText(seen: u32, start: usize, length: usize, kinds: u32): u32 {
+  const isHigh = (kinds & line.HIGH) != 0
   if (length == 0 || length > <usize>maxMessageBytes) return 0
-  let severity = level
-  if (level == NO_LEVEL) {
+  let severity = recordLevel
+  if (severity == NO_LEVEL) {
     // `levelAtHead` takes ASCII only.
     if (isHigh) return 0
     severity = levelAtHead(start, <u32>length)
   }
-  block.setRecord(time, recordWords, type, severity, !isHigh)
+  block.setRecord(recordMs, recordWords, recordType, severity, !isHigh)
   if ((seen & OTHERS) != 0 && !setTexts(seen)) return 0
   // Called last, because it lists the source among those of the body.
   const source = load<u32>(recordWords)
@@ -202,8 +248,7 @@ function addLine(seen: u32, time: i64, type: u32, level: u32): u32 {
   const may = known == 0 ? admitSource(source) : known
   if (may == layout.PARSE_MESSAGES) return 0
   if (may == layout.DROP_MESSAGES) return 2
-  // Only an escape can stand for the delimiter, which is a control character.
-  block.addRow(start, length, true, (kinds & line.ESCAPE) != 0)
+  block.addRow(start, length, true, (kinds & ~line.HIGH) != 0)
   return 1
 }
 
@@ -273,6 +318,8 @@ function levelOf(): u32 {
   levelWord = word
   const known = words.levelState(word)
   const state = known == 0 ? checkLevel(word) : known
+  // What is no level of ours is a tag there.
+  if (line.isMapped && (state == 2 || words.levelTagsOf(word) != 0)) return UNFIT
   return state == 1 ? UNFIT : state == 2 ? NO_LEVEL : state - 3
 }
 
@@ -350,6 +397,7 @@ export { signatureHi, signatureLo } from './scan'
 export {
   setSource,
   setType,
+  setName,
   setLevel,
   wordStart,
   wordLength,

@@ -2,31 +2,42 @@
  * Reads one line of NDJSON without parsing it as a whole: `readMembers` finds the values of the known members, sixteen
  * bytes at a time, and gives up on a line that it does not surely read as the JSON parser would.
  */
+import * as layout from '../layout'
 import { isDigit } from './bytes'
-import { newBytes, reserve } from './memory'
+import { copyOver, newBytes, reserve } from './memory'
+import { intern, nameState } from './words'
+
+/** Whether a member of this name is nothing but a tag: 1 no, 2 yes. */
+// @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
+@external('env', 'checkName')
+declare function checkName(word: u32): u32
 
 /** Members of a record, in the order of their bits. */
 export const TIMESTAMP: u32 = 0
-export const SOURCE: u32 = 1
-export const SEVERITY: u32 = 2
+export const SOURCE: u32 = layout.MEMBER_SOURCE
+export const SEVERITY: u32 = layout.MEMBER_SEVERITY
 export const MESSAGE: u32 = 3
-export const HOST: u32 = 4
-export const ENVIRONMENT: u32 = 5
+export const HOST: u32 = layout.MEMBER_HOST
+export const ENVIRONMENT: u32 = layout.MEMBER_ENVIRONMENT
 export const TYPE: u32 = 6
-export const TRACE: u32 = 7
-export const SPAN: u32 = 8
+export const TRACE: u32 = layout.MEMBER_TRACE
+export const SPAN: u32 = layout.MEMBER_SPAN
 export const SUMMARY: u32 = 9
 export const DEDUP: u32 = 10
-export const TAGS: u32 = 11
+export const TAGS: u32 = layout.MEMBER_TAGS
 const MEMBERS: u32 = 12
 /** The timestamp is a number. */
 export const NUMERIC_TIME: u32 = 1 << 30
 
-/** By member: the first four bytes of its name, the others with the closing quote, their mask, the bytes of name and quote. */
-const HEADS: usize = memory.data(12 * 4)
-const RESTS: usize = memory.data(12 * 8)
-const MASKS: usize = memory.data(12 * 8)
-const SIZES: usize = memory.data(12 * 4)
+/** The members by name: first the canonical names, in the order of their bits, then others that loggers have for them. */
+const NAMES: u32 = 17
+const TIME_NAME: u32 = 16
+/** By name: its first four bytes, the others with the closing quote, their mask, the bytes of name and quote, the member. */
+const HEADS: usize = memory.data(17 * 4)
+const RESTS: usize = memory.data(17 * 8)
+const MASKS: usize = memory.data(17 * 8)
+const SIZES: usize = memory.data(17 * 4)
+const MEMBER_OF: usize = memory.data<u8>([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, 2, 3, 4, 0])
 
 const starts: usize = memory.data(12 * 4)
 const ends: usize = memory.data(12 * 4)
@@ -45,8 +56,8 @@ export function initLine(): void {
   memory.fill(QUOTES + 16, 0x5c, 16)
   memory.fill(QUOTES + 32, 0x20, 16)
   const names =
-    'timestamp source severity message host environment type trace_id span_id summary dedup_key tags'.split(' ')
-  for (let i: u32 = 0; i < MEMBERS; i++) {
+    'timestamp source severity message host environment type trace_id span_id summary dedup_key tags @timestamp level msg hostname time'.split(' ')
+  for (let i: u32 = 0; i < NAMES; i++) {
     const name = names[i] + '"'
     const size = <u32>name.length
     let head: u32 = 0
@@ -68,6 +79,43 @@ export function startOf(member: u32): usize {
 @inline
 export function endOf(member: u32): usize {
   return load<u32>(ends + member * 4)
+}
+
+/**
+ * Sets the text of a member that was found elsewhere.
+ *
+ * @returns false for tags that are not flat
+ */
+export function setMember(member: u32, start: usize, end: usize): bool {
+  store<u32>(starts + member * 4, <u32>start)
+  store<u32>(ends + member * 4, <u32>end)
+  if (member != TAGS) return true
+  forgetFlatTags()
+  return flatObjectEnd(start, end) == end
+}
+
+/** To be called before a record that is no line. */
+@inline
+export function forgetNames(): void {
+  isMapped = false
+}
+
+/** Bits of the bytes of a text. */
+export const CONTROL: u32 = 2
+
+/** Returns `HIGH` for a text with bytes beyond ASCII, and `CONTROL` for one with control characters. */
+export function kindsOf(start: usize, end: usize): u32 {
+  const space = v128.load(QUOTES, 32)
+  let high: u32 = 0
+  let control: u32 = 0
+  for (let at = start; at < end; at += 16) {
+    const bytes = v128.load(at)
+    const left = end - at
+    const part: u32 = left < 16 ? (<u32>1 << <u32>left) - 1 : 0xffff
+    high |= i8x16.bitmask(bytes) & part
+    control |= i8x16.bitmask(i8x16.lt_u(bytes, space)) & part
+  }
+  return (high == 0 ? 0 : HIGH) | (control == 0 ? 0 : CONTROL)
 }
 
 /** Sixteen quotes, sixteen backslashes, sixteen blanks. */
@@ -95,11 +143,11 @@ function special(at: usize, end: usize): usize {
   return end
 }
 
-/** By member: the one that followed it last, because lines of one sender have their members in one order. */
-const followers: usize = memory.data(13)
+/** By name: the one that followed it last, because lines of one sender have their members in one order. */
+const followers: usize = memory.data(18)
 
-/** Returns the member whose name is at `at`. @param before the previous member, `MEMBERS` for the first */
-function memberAt(at: usize, before: u32): u32 {
+/** Returns the number of the name at `at`, `NAMES` for another one. @param before the name before, `NAMES` for the first */
+function nameAt(at: usize, before: u32): u32 {
   const head = load<u32>(at)
   const rest = load<u64>(at, 4)
   const likely = <u32>load<u8>(followers + before)
@@ -108,71 +156,93 @@ function memberAt(at: usize, before: u32): u32 {
     (rest & load<u64>(MASKS + likely * 8)) == load<u64>(RESTS + likely * 8)
   )
     return likely
-  for (let i: u32 = 0; i < MEMBERS; i++) {
+  for (let i: u32 = 0; i < NAMES; i++) {
     if (load<u32>(HEADS + i * 4) != head) continue
-    if ((rest & load<u64>(MASKS + i * 8)) != load<u64>(RESTS + i * 8)) return MEMBERS
+    if ((rest & load<u64>(MASKS + i * 8)) != load<u64>(RESTS + i * 8)) continue
     store<u8>(followers + before, i)
     return i
   }
-  return MEMBERS
+  return NAMES
 }
 
+/** Whether the last line has other names than the canonical ones, so that its level and tags mean what they mean there. */
+export let isMapped = false
+/** What a line with other names may have; its further members are tags. */
+const MAPPED: u32 =
+  NUMERIC_TIME |
+  (1 << TIMESTAMP) |
+  (1 << SOURCE) |
+  (1 << SEVERITY) |
+  (1 << MESSAGE) |
+  (1 << HOST) |
+  (1 << ENVIRONMENT) |
+  (1 << TAGS)
+
 /**
- * Finds the members of the JSON object on the line at `from`: each at most once, under its canonical name,
- * a text in ASCII without escapes (the message may have both), the time possibly a number, the tags an
- * object. Any other line must be parsed.
+ * Finds the members of the JSON object on the line at `from`: each at most once, a text in ASCII without escapes (the
+ * message may have both), the time and the level possibly a number, the tags an object. Members that have no meaning of their
+ * own are tags. Any other line must be parsed.
  *
  * @param end of the body; the 16 bytes after it are readable
  * @returns a bit for each member, 0 when the line must be parsed
  */
 export function readMembers(from: usize, end: usize): u32 {
   flatFrom = 0
+  isMapped = false
+  others.length = 0
   let at = from
   if (load<u8>(at++) != 0x7b) return 0
   let seen: u32 = 0
-  let member = MEMBERS
+  let name = NAMES
   for (;;) {
     while (load<u8>(at) == 32) at++
     if (load<u8>(at++) != 0x22) return 0
-    member = memberAt(at, member)
-    if (member == MEMBERS || (seen & (1 << member)) != 0) return 0
-    seen |= 1 << member
-    at += load<u32>(SIZES + member * 4)
-    while (load<u8>(at) == 32) at++
-    if (load<u8>(at++) != 0x3a) return 0
-    while (load<u8>(at) == 32) at++
-    if (load<u8>(at) == 0x22 && member != TAGS) {
-      at++
-      store<u32>(starts + member * 4, <u32>at)
-      let kinds: u32 = 0
-      // Skips what is probably a time that ends in `.123Z"`; a line in which it is none is parsed later.
-      if (member == TIMESTAMP && load<u16>(at, 23) == 0x225a && at + 24 < end) at += 24
-      else {
-        for (;;) {
-          at = special(at, end)
-          if (at >= end) return 0
-          const c = load<u8>(at)
-          if (c == 0x22) break
-          if (c == 0x5c) {
-            kinds |= ESCAPE
-            at += 2
-          } else if (c >= 0x80) {
-            kinds |= HIGH
-            at++
-          } else return 0
-        }
-      }
-      if (member == MESSAGE) messageKinds = kinds
-      else if (kinds != 0) return 0
-      store<u32>(ends + member * 4, <u32>at)
-      at++
+    name = nameAt(at, name)
+    if (name >= MEMBERS) isMapped = true
+    if (name == NAMES) {
+      at = otherMember(at, end)
+      if (at == 0) return 0
     } else {
-      const stop = member == TAGS ? flatObjectEnd(at, end) : member == TIMESTAMP ? digitsEnd(at) : 0
-      if (stop == 0) return 0
-      store<u32>(starts + member * 4, <u32>at)
-      store<u32>(ends + member * 4, <u32>stop)
-      at = stop
-      if (member == TIMESTAMP) seen |= NUMERIC_TIME
+      const member = <u32>load<u8>(MEMBER_OF + name)
+      if ((seen & (1 << member)) != 0) return 0
+      seen |= 1 << member
+      at += load<u32>(SIZES + name * 4)
+      while (load<u8>(at) == 32) at++
+      if (load<u8>(at++) != 0x3a) return 0
+      while (load<u8>(at) == 32) at++
+      if (load<u8>(at) == 0x22 && member != TAGS) {
+        at++
+        store<u32>(starts + member * 4, <u32>at)
+        let kinds: u32 = 0
+        // Skips what is probably a time that ends in `.123Z"`; a line in which it is none is parsed later.
+        if (member == TIMESTAMP && load<u16>(at, 23) == 0x225a && at + 24 < end) at += 24
+        else {
+          for (;;) {
+            at = special(at, end)
+            if (at >= end) return 0
+            const c = load<u8>(at)
+            if (c == 0x22) break
+            if (c == 0x5c) {
+              kinds |= ESCAPE
+              at += 2
+            } else if (c >= 0x80) {
+              kinds |= HIGH
+              at++
+            } else return 0
+          }
+        }
+        if (member == MESSAGE) messageKinds = kinds
+        else if (kinds != 0) return 0
+        store<u32>(ends + member * 4, <u32>at)
+        at++
+      } else {
+        const stop = valueEnd(member, name, at, end)
+        if (stop == 0) return 0
+        store<u32>(starts + member * 4, <u32>at)
+        store<u32>(ends + member * 4, <u32>stop)
+        at = stop
+        if (member == TIMESTAMP) seen |= NUMERIC_TIME
+      }
     }
     while (load<u8>(at) == 32) at++
     const separator = load<u8>(at++)
@@ -182,7 +252,74 @@ export function readMembers(from: usize, end: usize): u32 {
   while (load<u8>(at) == 32 || load<u8>(at) == 13) at++
   if (at > end || (at < end && load<u8>(at) != 10)) return 0
   lineEnd = at < end ? at + 1 : end
-  return seen
+  if (!isMapped) return seen
+  return (seen & ~MAPPED) != 0 ? 0 : withOthers(seen)
+}
+
+/** Returns the end of a value that is no text, 0 for one that must be parsed. */
+function valueEnd(member: u32, name: u32, at: usize, end: usize): usize {
+  if (member == TAGS) return flatObjectEnd(at, end)
+  if (member == TIMESTAMP) {
+    const stop = digitsEnd(at)
+    // A smaller number under this name is a duration.
+    return name == TIME_NAME && stop - at < MIN_TIME_DIGITS ? 0 : stop
+  }
+  if (member != SEVERITY) return 0
+  const stop = digitsEnd(at)
+  return stop - at > MAX_LEVEL_DIGITS ? 0 : stop
+}
+
+const MIN_TIME_DIGITS: usize = 9
+const MAX_LEVEL_DIGITS: usize = 5
+
+/** The members that are tags, as the JSON of an object. */
+const others = newBytes(16 * 1024)
+
+/**
+ * Adds the member whose name is at `at` to the tags. Empty texts and nulls are no tags.
+ *
+ * @returns the end of its value, 0 for a line that must be parsed
+ */
+function otherMember(at: usize, end: usize): usize {
+  const close = textEnd(at, end)
+  if (close == 0 || close - at > MAX_FLAT_NAME || !mayBeTag(at, close - at)) return 0
+  let value = close + 1
+  while (load<u8>(value) == 32) value++
+  if (load<u8>(value++) != 0x3a) return 0
+  while (load<u8>(value) == 32) value++
+  // `null`
+  if (load<u32>(value) == 0x6c6c756e) return value + 4
+  const stop = flatValueEnd(value, end)
+  // `""`
+  if (stop == 0 || load<u16>(value) == 0x2222) return stop
+  const name = close + 1 - at
+  reserve(others, name + (stop - value) + 4)
+  let to = others.ptr + others.length
+  store<u8>(to, others.length == 0 ? 0x7b : 0x2c)
+  store<u8>(to + 1, 0x22)
+  to += 2
+  copyOver(to, at, name)
+  store<u8>(to + name, 0x3a)
+  copyOver(to + name + 1, value, stop - value)
+  others.length += name + (stop - value) + 3
+  return stop
+}
+
+function mayBeTag(at: usize, length: usize): bool {
+  const word = intern(at, length)
+  const known = nameState(word)
+  return (known == 0 ? checkName(word) : known) == 2
+}
+
+/** Completes the tags. @returns the bits of the members, 0 for tags that must be parsed */
+function withOthers(seen: u32): u32 {
+  if ((seen & (1 << TAGS)) != 0) return others.length == 0 && areKeptTags() ? seen : 0
+  if (others.length == 0) return seen
+  reserve(others, 1)
+  store<u8>(others.ptr + others.length, 0x7d)
+  others.length++
+  const start = others.ptr
+  return setMember(TAGS, start, start + others.length) ? seen | (1 << TAGS) : 0
 }
 
 /** Returns the end of a JSON number of 1 to 15 digits, 0 for anything else. */
@@ -274,6 +411,23 @@ export function tagValue(no: u32): usize {
 @inline
 export function tagEnd(no: u32): usize {
   return load<u32>(tagValueEnds + no * 4)
+}
+
+/** Whether each of the flat tags stays as it is: it has a value, which is no JSON, and is no list of words. */
+function areKeptTags(): bool {
+  const from = <usize>load<u32>(starts + TAGS * 4)
+  const count = flatTags(from, load<u32>(ends + TAGS * 4))
+  for (let i: u32 = 0; i < count; i++) {
+    const value = load<u16>(tagValue(i))
+    // `""`, `"{`
+    if (value == 0x2222 || value == 0x7b22) return false
+    const name = tagStart(i)
+    const length = tagNameEnd(i) - name
+    // `tags`, `ddtags`
+    if (length == 4 && load<u32>(name) == 0x73676174) return false
+    if (length == 6 && load<u32>(name, 2) == 0x73676174) return false
+  }
+  return true
 }
 
 function isRepeated(start: usize, close: usize, count: u32): bool {

@@ -20,6 +20,7 @@ let sourceStates = zeroed(1024)
 let seedsLo = zeroed(1024 * 4)
 let seedsHi = zeroed(1024 * 4)
 let typeStates = zeroed(1024)
+let nameStates = zeroed(1024)
 let levelStates = zeroed(1024)
 let levelTags = zeroed(1024 * 4)
 /** The body for which `admitSource` was last called, and its result, by word. */
@@ -40,6 +41,7 @@ export function clearWords(): void {
   memory.fill(slots, 0, slotCount * 4)
   memory.fill(sourceStates, 0, capacity)
   memory.fill(typeStates, 0, capacity)
+  memory.fill(nameStates, 0, capacity)
   memory.fill(levelStates, 0, capacity)
   memory.fill(levelTags, 0, capacity * 4)
   memory.fill(bodyStamps, 0, capacity * 4)
@@ -120,6 +122,7 @@ function widen(): void {
   seedsLo = widened(seedsLo, from * 4, capacity * 4)
   seedsHi = widened(seedsHi, from * 4, capacity * 4)
   typeStates = widened(typeStates, from, capacity)
+  nameStates = widened(nameStates, from, capacity)
   levelStates = widened(levelStates, from, capacity)
   levelTags = widened(levelTags, from * 4, capacity * 4)
   bodyStamps = widened(bodyStamps, from * 4, capacity * 4)
@@ -177,6 +180,16 @@ export function typeState(no: u32): u32 {
 /** @param state 1 = no type of event, else 2 + index into EVENT_TYPES */
 export function setType(no: u32, state: u32): void {
   store<u8>(typeStates + no, state)
+}
+
+@inline
+export function nameState(no: u32): u32 {
+  return load<u8>(nameStates + no)
+}
+
+/** @param state 1 = a member of this name must be parsed, 2 = it is a tag */
+export function setName(no: u32, state: u32): void {
+  store<u8>(nameStates + no, state)
 }
 
 @inline

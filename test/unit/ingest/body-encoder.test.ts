@@ -17,18 +17,27 @@ import {
 import { NO_VERDICTS, withFound } from '../../../src/ingest/verdicts.js'
 import { isDeepStrictEqual } from 'node:util'
 import { test } from 'tap'
-import { maySourceBe, readLevelWord, typeIndex } from '../../../src/ingest/formats/line-words.js'
+import {
+  isTagName,
+  maySourceBe,
+  readLevelWord,
+  typeIndex,
+} from '../../../src/ingest/formats/line-words.js'
 import { decodeIngest } from '../../../src/ingest/formats/ndjson.js'
 import { Zones } from '../../../src/ingest/formats/zone.js'
 import { levelAtHead } from '../../../src/templates/head-level.js'
 import { hashText } from '../../../src/lib/hash.js'
 import { SEVERITIES, type CanonicalEvent } from '../../../src/model/event.js'
-import type { BlockResult, BodyTask, RowBlock } from '../../../src/ingest/block.js'
+import type { BlockResult, BodyTask, ProtocolFormat, RowBlock } from '../../../src/ingest/block.js'
+import { parserOf } from '../../../src/ingest/protocols/table.js'
+import { RecordBatch } from '../../../src/ingest/record-batch.js'
 import { BlockEncoder, type Identity } from '../../../src/ingest/block-encoder.js'
 import { BodyEncoder } from '../../../src/ingest/body-encoder.js'
 import { DeadLetterEncoder } from '../../../src/writer/dead-letter-encoder.js'
 import { DELIMITER, wholeMessage } from '../../../src/model/stored-message.js'
+import { lokiPush, protobufLogs } from '../../support/protobuf.js'
 import { readNative } from '../../support/native.js'
+import { collect, ingestContext } from './formats/collect.js'
 
 const NOW = Date.UTC(2026, 10, 21, 12)
 const MAX_MESSAGE = 400
@@ -47,6 +56,7 @@ const createBlock = (identity: Partial<Identity> = {}): BlockEncoder =>
   new BlockEncoder(
     {
       maySourceBe,
+      isTagName,
       typeIndex,
       readLevelWord,
       levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),
@@ -288,6 +298,62 @@ const line = array(
     return `{${texts.join(`,${blank}`)}}${tail}`
   }),
 )
+/** Lines as loggers write them: other names of the members, and members of their own. */
+const foreignLine = array(
+  oneof(
+    tuple(constantFrom('@timestamp', 'time', 'timestamp'), time),
+    tuple(
+      constantFrom('level', 'severity'),
+      constantFrom('info', 'WARN', 'notice', 'weird', 'unknown', '', 30, 50, '30', 0, 99_999, null),
+    ),
+    tuple(
+      constantFrom('msg', 'message'),
+      constantFrom('up 17', 'say "hi"', 'Grüße', '', '{"a":1}'),
+    ),
+    tuple(constantFrom('hostname', 'host'), constantFrom('web-1', '', 'h'.repeat(256), 7)),
+    tuple(
+      constantFrom('source', 'environment', 'service', 'type', 'trace_id'),
+      constantFrom('a', ''),
+    ),
+    tuple(
+      constantFrom(
+        ...'caller user_id pid name status method url path v tags ddtags labels stream'.split(' '),
+        ...'event_id EventID date day levelname schema_version _id @t a.b x-y __proto__ é 1'.split(
+          ' ',
+        ),
+      ),
+      oneof(
+        constantFrom<unknown>(
+          'x',
+          '',
+          17,
+          -0,
+          1.5,
+          1e21,
+          true,
+          null,
+          '5e2',
+          '{',
+          '{}',
+          '{"a":1}',
+          'a:b,c',
+        ),
+        dictionary(constantFrom('k', 'tags', 'ddtags', 'level'), constantFrom('v', '', '{}', 1), {
+          maxKeys: 3,
+        }),
+        text,
+      ),
+    ),
+  ),
+  { minLength: 1, maxLength: 7 },
+).chain((members) =>
+  constantFrom('', ' ').map((blank) => {
+    const named = members.some(([name]) => name === 'msg' || name === 'message')
+    const all = named ? members : [...members, ['msg', 'up 17'] as const]
+    const texts = all.map(([name, value]) => `"${name}":${blank}${JSON.stringify(value)}`)
+    return `{${texts.join(`,${blank}`)}}`
+  }),
+)
 const rawLine = oneof(
   { weight: 20, arbitrary: line },
   constantFrom(
@@ -332,6 +398,10 @@ void test('lines that are not parsed give the same block as parsed ones', async 
   // A body that begins with a bracket is an array, which is always parsed.
   const bodies = array(rawLine, { maxLength: 12 }).map((lines) => ['7', ...lines].join('\n'))
   await assertAll(bodies, compare)
+  await assertAll(
+    array(foreignLine, { maxLength: 12 }).map((lines) => ['7', ...lines].join('\n')),
+    compare,
+  )
   // Invalid UTF-8 between valid lines.
   const broken = tuple(bodies, uint8Array({ maxLength: 4 }), integer({ min: 1, max: 400 })).map(
     ([body, bytes, at]) => {
@@ -369,6 +439,93 @@ void test('usual lines are not parsed', async (t) => {
   t.same(block.readLines(0, 2), { next: second, accepted: 2, dropped: 0 })
   t.same(block.readLines(second, 99), { next: body.length, accepted: 1, dropped: 2 })
   t.equal(block.finish()?.rows, 3)
+})
+
+void test('lines with the names of loggers are not parsed', async (t) => {
+  const lines = [
+    '{"level":30,"time":1763717299123,"pid":7,"hostname":"h","msg":"up 1"}',
+    '{"@timestamp":"2026-11-21T09:28:19.123Z","message":"up 2","level":"warn","tags":{"a":"b"}}',
+    '{"timestamp":"2026-11-21T09:28:19Z","severity":"info","message":"up 3","user_id":"u1","ok":true}',
+  ]
+  const body = Buffer.from(lines.join('\n'))
+  const block = createBlock()
+  block.begin(NOW, 'v1')
+  const context = {
+    nowMs: NOW,
+    environment: 'production',
+    defaultSource: 'a',
+    maxMessageBytes: 400,
+    isUtf8: true,
+    isUtc: true,
+  }
+  block.beginBody(body, context, () => 'store')
+  t.same(block.readLines(0, 99), { next: body.length, accepted: 3, dropped: 0 })
+})
+
+/** Bodies of protocols that hand records on in parts, simple ones and others. */
+const PART_BODIES: readonly (readonly [ProtocolFormat, Buffer])[] = [
+  [
+    'syslog/messages',
+    batchOf([
+      '<134>1 2026-11-21T09:28:19.123456Z web-1 checkout 12 ID7 - order 17 paid',
+      '<134>1 2026-11-21T10:28:19+01:00 web-1 checkout - - - \uFEFFGrüße 日本',
+      '<9>1 2026-11-21T09:28:20Z - - - - - two\nlines',
+      '<13>Nov 21 09:28:21 web-2 cron[77]: job 5 done',
+      '<14>2026-11-21T09:28:22.5+00:00 web-2 su: session opened',
+      '<14>1 - web-2 app - - [a@1 b="c"] structured',
+      '<14>1 2026-11-21T09:28:19Z web-2 app - - - {"msg":"inner","level":"error"}',
+      '<14>python: without a time',
+      '<13>Nov 21 09:28:21 web-2 app: \xff\u0001 control',
+    ]),
+  ],
+  [
+    'loki/push',
+    Buffer.from(
+      lokiPush('{app="shop", level="warn", zone="a"}', [
+        { timeMs: NOW - 1, line: 'order 17 paid' },
+        { timeMs: NOW - 2, line: 'Grüße 日本' },
+        { timeMs: NOW - 3, line: 'order 18 paid', metadata: { trace_id: 'a1' } },
+        { timeMs: NOW - 4, line: '{"msg":"nested","level":50}' },
+        { timeMs: NOW - 5, line: 'a=b level=error msg="pairs"' },
+        { timeMs: NOW - 6, line: 'a=b is no logfmt {}' },
+        { timeMs: NOW - 7, line: 'text {"a":1} ' },
+      ]),
+    ),
+  ],
+  ['otlp/logs', Buffer.from(protobufLogs())],
+  [
+    'elasticsearch/bulk',
+    Buffer.from(
+      [
+        '{"index":{"_index":"app-2026.11.21"}}\n{"@timestamp":"2026-11-21T09:28:19Z","message":"one","level":"warn","host":"h"}',
+        '{"index":{"_index":"app-2026.11.21"}}\n{"message":"two","k":"v","n":5}',
+        '{"create":{"_index":"other","_id":"1"}}\n{"message":"three"}',
+        '{"create":{"_index":"other"}}\n{"message":"four","nested":{"a":1}}',
+      ].join('\n'),
+    ),
+  ],
+]
+
+function batchOf(messages: readonly string[]): Buffer {
+  const batch = new RecordBatch('10.0.0.7')
+  for (const message of messages) {
+    const bytes = Buffer.from(message)
+    batch.record(bytes, 0, bytes.length, false)
+  }
+  return batch.take()
+}
+
+void test('records that are handed on in parts give the same block as decoded ones', async (t) => {
+  for (const [format, body] of PART_BODIES) {
+    const got = collect()
+    parserOf(format)(body, { ...ingestContext, maxMessageBytes: MAX_MESSAGE }, got)
+    t.ok(got.events.length > 0, format)
+    const bytes = bytesOf(body)
+    const parts = await encode(createEncoder(), [{ format, bytes }])
+    const decoded = await encode(createEncoder(), [{ format: 'events', events: got.events }])
+    t.same(shown(parts.block), shown(decoded.block), format)
+    t.equal(parts.bodies[0]?.accepted, got.events.length, format)
+  }
 })
 
 /** Whether the records are rows of their own, one after the other in every order, alone and with others. */

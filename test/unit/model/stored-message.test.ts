@@ -20,6 +20,7 @@ let constantText = ''
 const block = new BlockEncoder(
   {
     maySourceBe: () => true,
+    isTagName: () => false,
     typeIndex: () => 0,
     readLevelWord: () => ({ severity: 1, tags: '' }),
     levelAtHead: () => 1,

@@ -5,9 +5,12 @@ import { parseJson } from '../../formats/json-text.js'
 import { isRecord, type JsonRecord, toWellFormed } from '../../formats/json-value.js'
 import { RecordDecoder } from '../../formats/record.js'
 import type { LineError } from '../../block.js'
+import type { RecordTaker } from '../../record-rows.js'
 import type { ReplyWriter } from '../protocol.js'
+import { RecordFeed } from '../record-feed.js'
 
 const NEWLINE = 10
+const BRACE = 0x7b
 
 const OPERATIONS = ['index', 'create', 'update', 'delete'] as const
 type Operation = (typeof OPERATIONS)[number]
@@ -26,15 +29,21 @@ interface Action {
  *
  * @returns writes an item for each action
  */
-export function decodeBulk(bytes: Buffer, context: DecodeContext, sink: EventSink): ReplyWriter {
-  const documents = new Documents(context, sink)
+export function decodeBulk(
+  bytes: Buffer,
+  context: DecodeContext,
+  sink: EventSink,
+  taker: RecordTaker | null = null,
+): ReplyWriter {
+  const documents = new Documents(bytes, { context, sink, taker })
   const lines = new Lines(bytes)
   const actions: Action[] = []
-  for (let text = lines.next(); text !== null; text = lines.next()) {
-    if (text === '') continue
-    const action = readAction(text, documents.defaultIndex)
+  const known = new KnownActions(documents.defaultIndex)
+  while (lines.skip()) {
+    if (lines.isBlank()) continue
+    const action = known.read(lines)
     const no = actions.length + 1
-    if (action === null) documents.reject(no, NO_ACTION, text)
+    if (action === null) documents.reject(no, NO_ACTION, lines.text())
     else if (action.operation !== 'delete') documents.put(no, action, lines)
     actions.push(action ?? NO_OPERATION)
   }
@@ -47,7 +56,7 @@ export function decodeDocument(
   context: DecodeContext,
   sink: EventSink,
 ): ReplyWriter {
-  const documents = new Documents(context, sink)
+  const documents = new Documents(bytes, { context, sink, taker: null })
   const params = new URLSearchParams(context.params)
   const action = {
     operation: 'index',
@@ -84,10 +93,26 @@ class Lines {
     return this.#bytes
   }
 
-  /** @returns the next line without blanks around it, null after the last */
-  next(): string | null {
-    if (!this.skip()) return null
+  /** Returns the last line without blanks around it. */
+  text(): string {
     return this.#bytes.toString('utf8', this.from, this.to).trim()
+  }
+
+  /** Whether the last line is nothing but blanks. */
+  isBlank(): boolean {
+    const first = this.#bytes[this.from] ?? 0
+    // Most lines begin with a brace.
+    return this.from === this.to || (first !== BRACE && this.text() === '')
+  }
+
+  /** Goes on behind a line that was read elsewhere. */
+  goTo(at: number): void {
+    this.#at = at
+  }
+
+  /** Where the next line begins. */
+  get at(): number {
+    return this.#at
   }
 
   /** Passes over a line. @returns false after the last */
@@ -99,6 +124,52 @@ class Lines {
     this.#at = this.to + 1
     return true
   }
+}
+
+/** Limit of the actions that are remembered for a body. */
+const MAX_ACTIONS = 256
+const MAX_ACTION_BYTES = 256
+
+/** The actions of a body, of which most are written alike. */
+class KnownActions {
+  readonly #defaultIndex: string
+  readonly #known = new Map<string, Action>()
+  #last: Action | null = null
+  #lastFrom = 0
+  #lastTo = 0
+
+  constructor(defaultIndex: string) {
+    this.#defaultIndex = defaultIndex
+  }
+
+  read(lines: Lines): Action | null {
+    const { bytes, from, to } = lines
+    if (this.#last !== null && isSame(bytes, [this.#lastFrom, this.#lastTo], from, to))
+      return this.#last
+    const text = lines.text()
+    const action = this.#known.get(text) ?? readAction(text, this.#defaultIndex)
+    if (action !== null && action.id === null) {
+      if (this.#known.size < MAX_ACTIONS && text.length <= MAX_ACTION_BYTES)
+        this.#known.set(text, action)
+      this.#last = action
+      this.#lastFrom = from
+      this.#lastTo = to
+    }
+    return action
+  }
+}
+
+function isSame(
+  bytes: Buffer,
+  [otherFrom, otherTo]: readonly [number, number],
+  from: number,
+  to: number,
+): boolean {
+  if (otherTo - otherFrom !== to - from) return false
+  // From behind, because the index stands there.
+  for (let i = to - from - 1; i >= 0; i--)
+    if (bytes[otherFrom + i] !== bytes[from + i]) return false
+  return true
 }
 
 function readAction(text: string, defaultIndex: string): Action | null {
@@ -117,19 +188,30 @@ function readAction(text: string, defaultIndex: string): Action | null {
   }
 }
 
+interface Taking {
+  readonly context: DecodeContext
+  readonly sink: EventSink
+  readonly taker: RecordTaker | null
+}
+
 /** Decodes the documents of one body. */
 class Documents {
   readonly #context: DecodeContext
   readonly #sink: EventSink
   readonly #decoder: RecordDecoder
+  readonly #feed: RecordFeed
   readonly #sources = new Map<string, string>()
   readonly defaultIndex: string
+  /** The default source of the feed. */
+  #source: string
 
-  constructor(context: DecodeContext, sink: EventSink) {
+  constructor(bytes: Buffer, { context, sink, taker }: Taking) {
     this.#context = context
     this.#sink = sink
     this.#decoder = new RecordDecoder(context, sink)
+    this.#feed = new RecordFeed(bytes, context, this.#decoder, taker)
     this.defaultIndex = new URLSearchParams(context.params).get('index') ?? ''
+    this.#source = context.defaultSource
   }
 
   reject(no: number, problem: Problem, raw: string): void {
@@ -137,24 +219,40 @@ class Documents {
   }
 
   put(no: number, { operation, index, id }: Action, lines: Lines): void {
+    const source = this.#sourceOf(index)
+    if (id !== null && lines.at < lines.bytes.length) {
+      const isNew = this.#sink.identify?.(`${index} ${id}`) !== false
+      if (!isNew) {
+        lines.skip()
+        this.#decoder.count(1)
+        return
+      }
+    }
+    if (operation !== 'update' && this.#take(source, lines)) return
     if (!lines.skip()) {
       this.reject(no, NO_DOCUMENT, '')
       return
     }
     const { bytes, from, to } = lines
     const raw = (): string => bytes.toString('utf8', from, Math.min(to, from + RAW_BYTES))
-    if (id !== null && this.#sink.identify?.(`${index} ${id}`) === false) {
-      this.#decoder.count(1)
-      return
-    }
     if (hasTooManyValues(bytes, from, to)) {
       this.reject(no, TOO_MANY_VALUES, raw())
       return
     }
     const record = readDocument(bytes.toString('utf8', from, to), operation)
-    this.#decoder.defaultSource = this.#sourceOf(index)
+    this.#decoder.defaultSource = source
     if (record === undefined) this.#decoder.put(no, NO_JSON, raw)
     else this.#decoder.decode(no, record, raw)
+  }
+
+  /** Takes a document that need not be parsed. */
+  #take(source: string, lines: Lines): boolean {
+    if (source !== this.#source) this.#feed.setDefaultSource((this.#source = source))
+    const { at } = lines
+    const next = this.#feed.line(at)
+    if (next === at) return false
+    lines.goTo(next)
+    return true
   }
 
   #sourceOf(index: string): string {
@@ -229,9 +327,9 @@ export function writeBusyItems(bytes: Buffer, params: string, reason: string): s
   const index = new URLSearchParams(params).get('index') ?? ''
   const lines = new Lines(bytes)
   const items: string[] = []
-  for (let text = lines.next(); text !== null; text = lines.next()) {
-    if (text === '') continue
-    const action = readAction(text, index) ?? NO_OPERATION
+  while (lines.skip()) {
+    if (lines.isBlank()) continue
+    const action = readAction(lines.text(), index) ?? NO_OPERATION
     if (action.operation !== 'delete') lines.skip()
     const busy = failure(429, 'es_rejected_execution_exception', reason)
     items.push(`{"${action.operation}":{${headOf(action)},${busy}}}`)
@@ -244,7 +342,16 @@ const headOf = ({ index, id }: Action): string =>
 
 function writeItems(actions: readonly Action[], errors: readonly LineError[]): string {
   const byAction = new Map(errors.map((error) => [error.line, error]))
-  const items = actions.map((action, i) => itemOf(action, byAction.get(i + 1)))
+  const done = new Map<Action, string>()
+  const items = actions.map((action, i) => {
+    const error = byAction.size === 0 ? undefined : byAction.get(i + 1)
+    if (error !== undefined || action.id !== null) return itemOf(action, error)
+    // Actions without an id are written alike.
+    const known = done.get(action)
+    const item = known ?? itemOf(action, undefined)
+    if (known === undefined) done.set(action, item)
+    return item
+  })
   return `{"took":1,"errors":${errors.length > 0},"items":[${items.join(',')}]}`
 }
 

@@ -7,14 +7,14 @@ import { rawText } from '../../formats/json-text.js'
 import { RecordDecoder } from '../../formats/record.js'
 import { ingestRoute } from '../ingest-route.js'
 import type { BodyParser, Protocol } from '../protocol.js'
-import { LineFeed } from '../line-feed.js'
+import { RecordFeed } from '../record-feed.js'
 import { LOG_RECORD, METRIC, SPAN } from './forms.js'
-import { LogLines } from './log-lines.js'
 import { toLog } from './log-record.js'
 import { toPoints } from './metric.js'
 import { commonOf, perOrigin, type Common } from './origin.js'
 import { readRequest } from './request.js'
 import { exportResponse, messageOf, rpcCodeOf, rpcStatus } from './response.js'
+import { SimpleLogs } from './simple-logs.js'
 import { toSpan } from './span.js'
 
 const LOGS = {
@@ -47,21 +47,20 @@ const parser =
     signal: Signal,
     toRecords: (item: JsonRecord, common: Common) => Iterable<JsonRecord>,
   ): BodyParser =>
-  (bytes, context, sink, lines) => {
+  (bytes, context, sink, taker) => {
     const decoder = new RecordDecoder(context, sink)
     const commonAt = perOrigin((origin) => commonOf(origin, context))
-    const feed = lines && signal === LOGS ? new LineFeed(context, decoder, lines) : null
-    const logLines = feed === null ? null : new LogLines(feed)
+    const simple =
+      taker && signal === LOGS
+        ? new SimpleLogs(new RecordFeed(bytes, context, decoder, taker))
+        : null
     readRequest(bytes, signal, {
-      take:
-        logLines === null ? undefined : (reader, origin) => logLines.take(reader, commonAt(origin)),
+      take: simple === null ? undefined : (reader, origin) => simple.take(reader, commonAt(origin)),
       visit: (item, origin) => {
-        feed?.flush()
         for (const record of toRecords(item, commonAt(origin)))
           decoder.decode(decoder.received + 1, record, () => rawText(record))
       },
     })
-    feed?.flush()
   }
 
 const isJson = ({ headers }: RequestHead): boolean =>

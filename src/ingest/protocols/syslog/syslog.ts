@@ -6,34 +6,32 @@ import { unwrapHead } from '../../formats/text.js'
 import { SYSLOG_FORMS, TEXT_FORMS } from '../../formats/text-forms.js'
 import { readHead } from '../../formats/text-line.js'
 import { readBatch } from '../../record-batch.js'
-
-/** By number (RFC 5424, table 1). */
-const FACILITIES = [
-  ...'kern user mail daemon auth syslog lpr news uucp cron authpriv ftp'.split(' '),
-  ...'ntp audit alert clock'.split(' '),
-  ...Array.from({ length: 8 }, (_, i) => `local${i}`),
-]
-
-/** The severities that five levels do not tell apart. */
-const FINE_LEVELS: Readonly<Partial<Record<number, string>>> = {
-  0: 'emerg',
-  1: 'alert',
-  5: 'notice',
-}
+import type { RecordTaker } from '../../record-rows.js'
+import { RecordFeed } from '../record-feed.js'
+import { FACILITIES, FINE_LEVELS } from './priority.js'
+import { SimpleMessages } from './simple-messages.js'
 
 /**
  * Decodes syslog messages (RFC 5424, RFC 3164 and what programs send in their place), each a record of a batch. The program is
  * the source; facility, process, message id and structured data are tags. A message without a host has the address of its sender.
  * JSON in a message is read too, with or without `@cee:` before it.
  */
-export function decodeSyslog(body: Uint8Array, context: DecodeContext, sink: EventSink): void {
+export function decodeSyslog(
+  body: Buffer,
+  context: DecodeContext,
+  sink: EventSink,
+  taker: RecordTaker | null = null,
+): void {
   const decoder = new RecordDecoder(context, sink)
-  const batch = readBatch(body)
-  batch.each((record, isCut, line) => {
-    const text = record.toString('utf8')
+  const { sender, bytes, extents } = readBatch(body)
+  const feed = new RecordFeed(bytes, context, decoder, taker)
+  const simple = new SimpleMessages(bytes, { feed, sender, clock: context })
+  extents(({ from, to, isCut, line }) => {
+    if (!isCut && simple.take(from, to)) return
+    const text = bytes.toString('utf8', from, to)
     const decoded = isCut
       ? tooLong(context)
-      : finishDraft(readMessage(text, batch.sender, context, decoder), context)
+      : finishDraft(readMessage(text, sender, context, decoder), context)
     decoder.put(line, decoded, () => text)
   })
 }

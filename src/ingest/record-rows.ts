@@ -1,0 +1,101 @@
+import { isUtf8 } from 'node:buffer'
+
+import type { Kernel } from '../wasm/kernel.js'
+import * as layout from '../wasm/layout.js'
+import type { LineTaker } from './formats/ndjson.js'
+
+/** The texts of a record beside its message. `tags` is the JSON of an object. */
+const MEMBERS = {
+  source: layout.MEMBER_SOURCE,
+  severity: layout.MEMBER_SEVERITY,
+  host: layout.MEMBER_HOST,
+  environment: layout.MEMBER_ENVIRONMENT,
+  traceId: layout.MEMBER_TRACE,
+  spanId: layout.MEMBER_SPAN,
+  tags: layout.MEMBER_TAGS,
+} as const
+
+export type Member = keyof typeof MEMBERS
+
+/**
+ * Encodes records without objects: lines of JSON, and records whose messages a parser has found in its body. They mean what
+ * the same record means as a line of `/ingest`.
+ */
+export interface RecordTaker extends LineTaker {
+  /** Sets the source of the next records that name none. */
+  setDefaultSource(source: string): void
+  /** Sets a text of the next records, until it is set again; '' for none. */
+  set(member: Member, text: string): void
+  /**
+   * Adds a record whose message is the bytes of the body between two offsets.
+   *
+   * @param timeMs 0 for a record without a time
+   * @returns false for a record that must be decoded
+   */
+  put(timeMs: number, from: number, to: number): boolean
+}
+
+const TEXT_BYTES = 1024
+const TAGS_BYTES = 8192
+/** Memory for the texts behind a body. */
+export const TEXTS_BYTES = 16 * TEXT_BYTES + TAGS_BYTES
+
+/** Adds records of one body to the block that the kernel builds. */
+export class RecordRows {
+  readonly #kernel: Kernel
+  #body: Uint8Array = new Uint8Array(0)
+  #bodyAt = 0
+  /** A bit for each member that has a text. */
+  #seen = 0
+  /** A bit for each member whose text must be decoded. */
+  #unfit = 0
+
+  constructor(kernel: Kernel) {
+    this.#kernel = kernel
+  }
+
+  /** Begins a body, whose copy in the kernel is at an address. */
+  begin(body: Uint8Array, bodyAt: number): void {
+    this.#body = body
+    this.#bodyAt = bodyAt
+    this.#seen = 0
+    this.#unfit = 0
+  }
+
+  set(member: Member, text: string): void {
+    const no = MEMBERS[member]
+    const bit = 1 << no
+    this.#seen &= ~bit
+    this.#unfit &= ~bit
+    if (text === '') return
+    if (this.#place(no, text)) this.#seen |= bit
+    else this.#unfit |= bit
+  }
+
+  /** @returns a `RECORD_…` of `wasm/layout.ts` but `RECORD_HIGH` */
+  put(timeMs: number, from: number, to: number): number {
+    if (this.#unfit !== 0) return layout.RECORD_UNREAD
+    const { calls } = this.#kernel
+    const start = this.#bodyAt + from
+    const verdict = calls.addRecord(this.#seen, timeMs, start, to - from, 0)
+    if (verdict !== layout.RECORD_HIGH) return verdict
+    return isUtf8(this.#body.subarray(from, to))
+      ? calls.addRecord(this.#seen, timeMs, start, to - from, 1)
+      : layout.RECORD_UNREAD
+  }
+
+  /** Writes a text behind the body. @returns false for one that is long, or not of printable ASCII */
+  #place(no: number, text: string): boolean {
+    const isTags = no === layout.MEMBER_TAGS
+    if (text.length > (isTags ? TAGS_BYTES : TEXT_BYTES)) return false
+    const { bytes, calls } = this.#kernel
+    // The tags are the last of the members.
+    const at = this.#bodyAt + this.#body.length + no * TEXT_BYTES
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i)
+      if (code < 0x20 || code > 0x7e) return false
+      bytes[at + i] = code
+    }
+    return calls.setMember(no, at, text.length) !== 0
+  }
+}
