@@ -234,8 +234,8 @@ function isSurelyBroken(bare: string): boolean {
 const MAX_VAIN = 8
 
 /**
- * Decodes the objects that begin on an invalid line: one after another, with or without a comma, on one line or several. A line
- * with anything else on it is rejected as a whole.
+ * Decodes the objects that begin on an invalid line: one after another, with or without a comma, on one line or several. An
+ * object behind them that has no end is rejected alone. A line with anything else on it is rejected as a whole.
  *
  * @returns where to go on, and the number of further lines up to there
  */
@@ -246,28 +246,31 @@ function decodeBroken(
 ): { readonly next: number; readonly more: number } {
   const { bytes, decoder } = body
   const end = body.vain < MAX_VAIN ? objectsEnd(bytes, from) : -1
-  if (end === -1) {
-    body.vain++
-    const newline = bytes.indexOf(NEWLINE, from)
-    const stop = newline === -1 ? bytes.length : newline
-    decoder.put(line, BROKEN_LINE, rawStart.bind(null, bytes, from, stop))
-    return { next: stop + 1, more: 0 }
-  }
   let more = 0
   for (let at = skipBlanks(bytes, from); at < end;) {
     const stop = objectEnd(bytes, at)
     more += decodeObject(decoder, bytes.subarray(at, stop), line + more)
     at = afterObject(bytes, stop)
   }
-  return { next: end + 1, more }
+  if (end !== -1 && bytes[end] !== BRACE) return { next: end + 1, more }
+  body.vain++
+  const rest = end === -1 ? from : end
+  const newline = bytes.indexOf(NEWLINE, rest)
+  const stop = newline === -1 ? bytes.length : newline
+  decoder.put(line + more, BROKEN_LINE, rawStart.bind(null, bytes, rest, stop))
+  return { next: stop + 1, more }
 }
 
-/** @returns the offset of the line end after the objects that begin at `from`; -1 when there is anything else */
+/**
+ * @returns the offset of the line end after the objects that begin at `from`, or of an object without an end after others; -1 when
+ * there is anything else
+ */
 function objectsEnd(bytes: Buffer, from: number): number {
-  let at = skipBlanks(bytes, from)
+  const first = skipBlanks(bytes, from)
+  let at = first
   while (bytes[at] === BRACE) {
     const end = objectEnd(bytes, at)
-    if (end === -1) return -1
+    if (end === -1) return at === first ? -1 : at
     at = afterObject(bytes, end)
     if (at >= bytes.length || bytes[at] === NEWLINE) return at
   }

@@ -4,7 +4,7 @@ import type { ProtocolFormat } from '../../../../src/ingest/block.js'
 import { writeBusyItems } from '../../../../src/ingest/protocols/elasticsearch/bulk.js'
 import { parserOf } from '../../../../src/ingest/protocols/table.js'
 import { lokiPush, snappyBlock } from '../../../support/protobuf.js'
-import { AT, collect, ingestContext } from '../formats/collect.js'
+import { AT, collect, DecodingTaker, ingestContext } from '../formats/collect.js'
 
 function decode(format: ProtocolFormat, body: string | Uint8Array, params = '') {
   const got = collect()
@@ -71,9 +71,9 @@ void test('Loki in Snappy means the same as plain protobuf', async (t) => {
       { timestampMs: AT, source: 'shop', severity: 'ERROR', message: 'nested' },
     ])
   const got = collect()
-  const lines = { begin: () => true, take: (next: number) => ({ next, taken: 0 }) }
-  parserOf('loki/push')(Buffer.from(push), ingestContext, got, lines)
-  t.same(got.events, decode('loki/push', push).events, 'also as lines')
+  const taker = new DecodingTaker(got)
+  parserOf('loki/push')(Buffer.from(push), ingestContext, got, taker)
+  t.same(got.events, decode('loki/push', push).events, 'also in parts')
   t.throws(() => decode('loki/push', 'hello'), { code: 'bad_request' })
 })
 
@@ -85,4 +85,10 @@ void test('events of Splunk take what their request says', async (t) => {
     { message: 'two', severity: 'ERROR', host: 'own' },
   ])
   t.match(rejects, [{ line: 1, reason: 'missing_message' }])
+  const broken = decode('splunk/event', '{"event":"one"}{"event":two}{"event":"three"}{"event":"fo')
+  t.match(broken.events, [{ message: 'one' }, { message: 'three' }], 'a broken one spoils no other')
+  t.match(broken.rejects, [
+    { reason: 'invalid_json', raw: '{"event":two}' },
+    { reason: 'invalid_json', raw: '{"event":"fo' },
+  ])
 })
