@@ -308,8 +308,6 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       sources,
       directory,
       model,
-      alerts: records.alerts,
-      incidents: records.incidents,
       // Nothing runs before `start` below.
       onNews: () => live.onChanged(),
     })
@@ -497,6 +495,8 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       context: eventContext,
       alerts: records.alerts,
       incidents: records.incidents,
+      findings: (sinceMs, signal) => insights.findings(sinceMs, signal),
+      onAlerts: onChanged,
       hasSource: (name) => sources.get(name) !== undefined,
       seal,
       mayBePrivate: config.alertPrivateAddresses,
@@ -504,6 +504,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       smtp: openSmtp(config),
     })
     closers.push(() => alerting.evaluator.close())
+    await alerting.addDefaultRules()
 
     // What people change: corrections, deletions, replays, uploads.
     const corrections = createCorrections({

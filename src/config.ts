@@ -188,28 +188,6 @@ const SETTINGS = {
     false,
     'whether notices of alert rules may be sent to private and loopback addresses',
   ),
-  insightsAlerts: boolean(
-    'INSIGHTS_ALERTS',
-    true,
-    'whether anomalies of registered sources raise alerts',
-  ),
-  insightsAlertScore: integer(
-    'INSIGHTS_ALERT_SCORE',
-    10,
-    [5, 50],
-    'lowest gravity of an anomaly that raises an alert',
-  ),
-  insightsHoldDownSeconds: integer(
-    'INSIGHTS_HOLD_DOWN_SECONDS',
-    21_600,
-    [0, 2_592_000],
-    'time within which a source or template raises no second alert',
-  ),
-  insightsIncidents: boolean(
-    'INSIGHTS_INCIDENTS',
-    false,
-    'whether a P1 alert of an anomaly opens an incident',
-  ),
   maxSources: integer(
     'MAX_SOURCES',
     100_000,

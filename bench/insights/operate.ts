@@ -1,6 +1,5 @@
-import { dueAlerts } from '../../src/insights/alerts.js'
 import { Analysis, inOrder } from '../../src/insights/analysis.js'
-import { trackAnomalies } from '../../src/insights/anomaly-tracking.js'
+import { seriesOf, trackAnomalies } from '../../src/insights/anomaly-tracking.js'
 import { groupAnomalies } from '../../src/insights/anomaly-groups.js'
 import { frameEndingAt } from '../../src/insights/frame.js'
 import type { StoredAnomaly } from '../../src/insights/store.js'
@@ -44,6 +43,8 @@ export function operate(sources: readonly SimulatedSource[], from: number): Oper
   const length = sources[0]?.templates[0]?.counts.length ?? 0
   const known = new Map<string, StoredAnomaly>()
   const firstTold = new Map<string, number>()
+  /** By series. */
+  const firedAtMs = new Map<string, number>()
   const alerts: Told[] = []
   for (let hour = from; hour <= length; hour++) {
     const frame = frameEndingAt(START + hour)
@@ -78,17 +79,19 @@ export function operate(sources: readonly SimulatedSource[], from: number): Oper
       ({ startedAtMs }) => startedAtMs > nowMs - 12 * DAY_MS,
     )
     const tracked = trackAnomalies(inOrder(groupAnomalies(analysis.anomalies)), stored)
-    for (const { anomaly, known: before } of tracked) {
-      known.set(anomaly.id, { ...anomaly, alertedAtMs: before?.alertedAtMs ?? 0 })
+    for (const { anomaly } of tracked) {
+      known.set(anomaly.id, anomaly)
       if (!firstTold.has(anomaly.id)) firstTold.set(anomaly.id, hour)
     }
-    const rules = { leastGravity: LEAST_GRAVITY, holdDownMs: HOLD_DOWN_MS, nowMs }
-    const current = [...known.values()].filter(
-      ({ startedAtMs }) => startedAtMs > nowMs - 12 * DAY_MS,
-    )
-    for (const { anomaly } of dueAlerts(current, rules, () => null)) {
-      alerts.push(toTold(anomaly, hour))
-      known.set(anomaly.id, { ...anomaly, alertedAtMs: nowMs })
+    // As a rule of the kind `anomaly` that keeps firing for the hold-down.
+    for (const { anomaly } of tracked) {
+      const { partOf, gravity, state, endedAtMs } = anomaly
+      const series = seriesOf(anomaly)
+      const firedMs = firedAtMs.get(series) ?? nowMs - DAY_MS
+      if (partOf !== null || gravity < LEAST_GRAVITY) continue
+      if (state === 'over' && endedAtMs <= firedMs) continue
+      if (nowMs > firedMs + HOLD_DOWN_MS) alerts.push(toTold(anomaly, hour))
+      firedAtMs.set(series, nowMs)
     }
   }
   const anomalies = [...known.values()]

@@ -1,7 +1,7 @@
 -- A page of anomalies, newest beginning first, after a position, in the state they had at a time.
 -- params: at UInt32, before UInt32, before_id String, since UInt32, states Array(String), scopes Array(String), kinds Array(String), sources Array(String), severities Array(String), templates Array(String), ids Array(String), least_score Float64, whole UInt8, limit UInt32
 -- rows:   id, started, ended, detected (seconds since 1970), state_then, scope, kind, source, severity,
---         template_id, observed, expected, expected_least, expected_most, score, part_of, alerted_ms
+--         template_id, observed, expected, expected_least, expected_most, score, part_of
 -- An empty list matches any. An anomaly is listed once it was detected, and is ongoing until it ended.
 SELECT
     id,
@@ -19,8 +19,7 @@ SELECT
     expected_least,
     expected_most,
     score,
-    part_of,
-    toUnixTimestamp64Milli(alerted_at) AS alerted_ms
+    part_of
 FROM insight_anomalies FINAL
 WHERE (started_at, id) < (toDateTime({before:UInt32}, 'UTC'), {before_id:String})
     AND started_at >= toDateTime({since:UInt32}, 'UTC')

@@ -9,10 +9,12 @@ import type { Incidents } from '../records/incidents.js'
 import type { Log } from '../telemetry/log.js'
 import { createBacktest } from './backtest.js'
 import { ChannelDoc, createChannels, type Channel } from './channel.js'
+import type { CountDeps } from './count.js'
 import { createCountReader } from './counts.js'
 import { createFacts } from './facts.js'
 import type { Query } from '../query/ast.js'
 import { evaluationStatus, Evaluator } from './evaluator.js'
+import { createDefaultRules, MadeRuleDoc, type MadeRule } from './default-rules.js'
 import { createDeliveryLog } from './delivery-log.js'
 import { createAlertLog } from './log.js'
 import { createProjection } from './projection.js'
@@ -42,6 +44,9 @@ interface AlertingDeps extends WatermarkDeps {
   readonly context: Names & { readonly redirects: () => Redirects }
   readonly alerts: Alerts
   readonly incidents: Incidents
+  readonly findings: CountDeps['findings']
+  /** Called when alerts were raised or resolved. */
+  readonly onAlerts: () => Promise<void>
   readonly hasSource: (name: string) => boolean
   readonly seal: Seal
   readonly mayBePrivate: boolean
@@ -52,8 +57,10 @@ interface AlertingDeps extends WatermarkDeps {
 
 /** Builds everything of alert rules: the rules, what they decided, and their evaluation, which `start` begins. */
 export function createAlerting(deps: AlertingDeps) {
-  const { entities, store, state, log, arrivals, context, alerts, hasSource } = deps
-  const rules = createRules({ records: entities.collection<Rule>('alert_rule', RuleDoc) })
+  const { entities, store, state, log, arrivals, context, alerts } = deps
+  const ruleRecords = entities.collection<Rule>('alert_rule', RuleDoc)
+  const rules = createRules({ records: ruleRecords })
+  const madeRules = entities.collection<MadeRule>('alert_rule_made', MadeRuleDoc)
   const channels = createChannels({
     records: entities.collection<Channel>('notification_channel', ChannelDoc),
     seal: deps.seal,
@@ -70,10 +77,10 @@ export function createAlerting(deps: AlertingDeps) {
     arrivals,
     resolve: (query: Query) => resolveNames(query, context),
     redirects: context.redirects,
+    findings: deps.findings,
   }
   const counts = createCountReader(countDeps)
   const factsOf = createFacts({ ...countDeps, counts, rules, publicUrl: deps.publicUrl })
-  const watermark = createWatermark(deps)
   return {
     /** What the routes work with. */
     services: {
@@ -87,15 +94,16 @@ export function createAlerting(deps: AlertingDeps) {
       sendNotice: send,
       deliveriesOf: deliveryLog.of,
     },
+    addDefaultRules: createDefaultRules(ruleRecords, madeRules),
     evaluator: new Evaluator({
       state,
       log,
       alertLog,
       counts,
       arrivals,
-      watermark,
+      watermark: createWatermark(deps),
       rules,
-      project: createProjection({ alerts, incidents: deps.incidents, hasSource }),
+      project: createProjection(deps),
       systemAlert: createSystemAlert(alerts),
       delivery: {
         deliveryLog,

@@ -9,6 +9,7 @@ import { DAY_MS } from '../model/time.js'
 import { allOf, EVERYTHING, type Query } from '../query/ast.js'
 import { toField } from '../query/fields.js'
 import { parseQuery } from '../query/parser.js'
+import { matcherOf } from './matcher.js'
 import { toMs, type Kind } from './rule-kind.js'
 
 /** A count that a rule needs. */
@@ -29,6 +30,13 @@ export type Counter =
       readonly windowMs: number
     }
   | { readonly kind: 'dead letters' }
+  | {
+      readonly kind: 'findings'
+      readonly query: Query
+      readonly leastGravity: number
+      /** Empty for all. */
+      readonly kinds: readonly string[]
+    }
 
 /** What is wrong with a field of a rule. */
 export interface RuleFault {
@@ -53,6 +61,8 @@ export function countersOf(kind: Kind, query: Query): readonly Counter[] | RuleF
     }
     case 'new_template':
       return newTemplateCounters(kind.min_severity ?? 'DEBUG', query)
+    case 'anomaly':
+      return findingCounters(kind, query)
     case 'dead_letters':
       return [{ kind: 'dead letters' }, counting(EVERYTHING)]
   }
@@ -82,6 +92,19 @@ function newTemplateCounters(least: string, query: Query): readonly Counter[] | 
   const found = readLine('kind/min_severity', `severity>=${least.toLowerCase()} new:1h`)
   return 'path' in found ? found : [counting(allOf([query, found.query]))]
 }
+
+function findingCounters(
+  { min_score: leastGravity = 10, kinds = [] }: Extract<Kind, { type: 'anomaly' }>,
+  query: Query,
+): readonly Counter[] | RuleFault {
+  const matcher = matcherOf(query)
+  const isOfColumns = matcher !== null && matcher.texts.length === 0
+  if (isOfColumns && [...matcher.columns].every((column) => OF_FINDINGS.has(column)))
+    return [{ kind: 'findings', query, leastGravity, kinds }]
+  return { path: 'q', message: 'an anomaly has a source, a severity and a template alone' }
+}
+
+const OF_FINDINGS: ReadonlySet<string> = new Set(['source', 'severity', 'template'])
 
 const METRIC = /^([a-z0-9]+)\(([^()]+)\)$/i
 

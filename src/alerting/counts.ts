@@ -14,6 +14,7 @@ import { bound, type Bind, type Condition } from '../events/bind.js'
 import { rowCondition } from '../events/row-condition.js'
 import { DAY_MS, HOUR_MS } from '../model/time.js'
 import type { Count, CountDeps } from './count.js'
+import { countFindings } from './finding-counts.js'
 import { groupsSql } from './group-sql.js'
 import type { Counter } from './counter.js'
 import {
@@ -151,6 +152,8 @@ async function askTogether(
     return (await Promise.all(some.map((one) => askDead(deps, one, { range, options })))).flat()
   if (first?.request.counter.kind === 'value')
     return await askValues(deps, some, { range, options })
+  if (first?.request.counter.kind === 'findings')
+    return await askFindings(deps, some, { range, options })
   if (first?.request.counter.kind === 'past') return await askPast(deps, some, { range, options })
   return await askEvents(deps, some, { range, options })
 }
@@ -185,6 +188,22 @@ async function askValues(
     const asked = { fromMs, toMs, options: { ...options, settings: SETTINGS } }
     const counts = await countByValues(deps, { counter, groupBy, everyMs, maxAgeMs }, asked)
     if (counts.length > MAX_ROWS) throw new TooManyGroups()
+    found.push(...counts.map((count) => [index, count] as const))
+  }
+  return found
+}
+
+async function askFindings(
+  deps: CountDeps,
+  some: readonly Indexed[],
+  { range: { fromMs, toMs, isPast = false }, options }: Asked,
+): Promise<Found> {
+  const found: (readonly [number, Count])[] = []
+  for (const { request, index } of some) {
+    const { counter, everyMs } = request
+    if (counter.kind !== 'findings') throw new Error('bug: it counts events')
+    const asked = { fromMs, toMs, isPast, everyMs }
+    const counts = await countFindings(deps, counter, asked, options.signal)
     found.push(...counts.map((count) => [index, count] as const))
   }
   return found

@@ -2,8 +2,9 @@
  * Evaluates the alert rules. One instance does it, by a lock that it holds as long as it lives:
  *
  * 1. It reads the last transitions, so that every group goes on where it was.
- * 2. When another second is stored by the watermark, it counts what arrived up to there since the last time. A rule that is new
- *    or was changed has its windows counted from what is stored, so that nothing has to be remembered.
+ * 2. When another second is stored by the watermark, it counts what arrived up to there since the last time, for the rules that
+ *    are due. A rule that is new or was changed has its windows counted from what is stored, so that nothing has to be
+ *    remembered.
  * 3. It judges the groups (`tracked-rule.ts`). The transitions of a round are one insert (`log.ts`); only then are they
  *    alerts. What a killed instance stored and did not carry out, the next one does in step 1.
  *
@@ -216,7 +217,7 @@ class Leading {
   readonly #beganMs = Date.now()
   #aliveSinceMs = 0
   #aliveSetMs = 0
-  /** Everything that arrived before is counted. */
+  /** Everything that arrived before was judged, by the rules that are due. */
   #countedMs = 0
 
   constructor(deps: EvaluatorDeps, signals: readonly AbortSignal[]) {
@@ -299,21 +300,24 @@ class Leading {
     return byRule
   }
 
-  /** Counts what arrived since the last round, for the rules that are tracked. */
+  /** Counts what arrived since the last time, for the rules that are due. */
   async #count(untilMs: number): Promise<void> {
-    const fromMs = this.#countedMs
-    const tracked = [...this.#tracked.values()]
-    // Nobody asks without rules; the first rule then begins without a position.
-    if (tracked.length === 0) {
-      this.#positions = []
-      return
-    }
-    const after = this.#positions.findLast(({ atMs }) => atMs <= fromMs - SKEW_MS) ?? null
+    const due = [...this.#tracked.values()].filter((tracked) => tracked.isDue(untilMs))
+    if (due.length === 0) return
     const blocks = await this.#deps.arrivals.newest({ timeoutMs: QUESTION_MS })
     const position = { atMs: Date.now(), blocks }
-    await this.#read(tracked, { fromMs, toMs: untilMs, after: after?.blocks ?? null }, false)
-    const kept = this.#positions.filter((one) => one === after || one.atMs > (after?.atMs ?? 0))
-    this.#positions = [...kept.slice(-1_000), position]
+    for (const fromMs of new Set(due.map(({ countedMs }) => countedMs))) {
+      const some = due.filter(({ countedMs }) => countedMs === fromMs)
+      await this.#read(some, { fromMs, toMs: untilMs, after: this.#positionAt(fromMs) }, false)
+    }
+    const oldestMs = Math.min(...[...this.#tracked.values()].map(({ countedMs }) => countedMs))
+    const needed = this.#positions.findLastIndex(({ atMs }) => atMs <= oldestMs - SKEW_MS)
+    this.#positions = [...this.#positions.slice(Math.max(0, needed)).slice(-1_000), position]
+  }
+
+  /** Nothing that arrived since then was stored before these; null when that is not known. */
+  #positionAt(fromMs: number): Blocks | null {
+    return this.#positions.findLast(({ atMs }) => atMs <= fromMs - SKEW_MS)?.blocks ?? null
   }
 
   /** Adds the counts of a range to rules. */
@@ -331,6 +335,7 @@ class Leading {
       if (answer instanceof Error) this.#giveUp(tracked, answer.message)
       else if (answer !== undefined) tracked.add(i, answer)
     })
+    for (const tracked of all) tracked.countedMs = range.toMs
   }
 
   /** What its groups were, they are again when it can be evaluated. */
@@ -338,7 +343,7 @@ class Leading {
     const { rule } = plan
     this.#loaded?.set(
       rule.id,
-      states.map(({ group, status }) => toState(plan, group, status)),
+      states.map((one) => toState(plan, one)),
     )
     this.#problems.set(rule.id, { rule, text, untilMs: Date.now() + PROBLEM_PAUSE_MS })
     this.#tracked.delete(rule.id)
@@ -354,7 +359,7 @@ class Leading {
       const states = tracked.states
       this.#tracked.delete(id)
       const isSame = rule !== undefined && meaningOf(rule) === meaningOf(tracked.plan.rule)
-      const last = states.map(({ group, status }) => toState(tracked.plan, group, status))
+      const last = states.map((one) => toState(tracked.plan, one))
       if (isSame) this.#loaded?.set(id, last)
       else await this.#carryOut(last.flatMap((one) => ended(one, reasonOf(rule))))
     }
@@ -392,8 +397,7 @@ class Leading {
       const plan = planRule(rule)
       if ('path' in plan) continue
       const tracked = new TrackedRule(plan, Math.max(untilMs - REPLAY_MS, rule.updatedAtMs))
-      for (const { group, status } of this.#loaded?.get(rule.id) ?? [])
-        tracked.restore(group, status)
+      for (const last of this.#loaded?.get(rule.id) ?? []) tracked.restore(last)
       bySpan.set(plan.spanMs, [...(bySpan.get(plan.spanMs) ?? []), tracked])
     }
     for (const [spanMs, some] of bySpan) {

@@ -26,7 +26,11 @@ export function queryOf({ q, part, kind, groupBy, group }: LoggedTransition): Qu
   const queries = lines.map((line) => parseQuery(line).query)
   const known = queries.filter((query) => query !== null)
   if (known.length < queries.length) return null
-  return allOf([...known, ...groupBy.flatMap((name, i) => ofGroup(name, group[i] ?? ''))])
+  const isOf = (name: string, value: string): boolean =>
+    kind !== 'anomaly' || (value !== '' && name !== 'direction')
+  const groups = groupBy.map((name, i) => [name, group[i] ?? ''] as const)
+  const own = groups.filter(([name, value]) => isOf(name, value))
+  return allOf([...known, ...own.flatMap(([name, value]) => ofGroup(name, value))])
 }
 
 function ofGroup(name: string, value: string): readonly Query[] {

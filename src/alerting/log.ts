@@ -19,6 +19,14 @@ const State = Type.Union([
   Type.Literal('recovering'),
 ])
 
+/** The anomaly that a transition is about. */
+const LoggedFinding = Type.Object({
+  title: Type.String(),
+  priority: PrioritySchema,
+  startedAtMs: Type.Integer(),
+})
+export type LoggedFinding = Readonly<Static<typeof LoggedFinding>>
+
 /** A transition with everything that it was decided on. */
 export const LoggedTransition = Type.Object({
   id: Type.String(),
@@ -55,6 +63,7 @@ export const LoggedTransition = Type.Object({
   /** The kind of the rule. */
   kind: Type.Optional(Type.String()),
   opens: Type.Optional(Type.Literal('incident')),
+  finding: Type.Optional(LoggedFinding),
   /** Why, where it was not the counts. */
   reason: Type.Union([Type.String(), Type.Null()]),
   status: Type.Object({

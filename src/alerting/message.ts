@@ -35,8 +35,9 @@ const numberText = (value: number): string => String(Number(value.toPrecision(6)
 /** One line: what, where, how much. */
 export function headlineOf(one: LoggedTransition): string {
   const where = one.groupBy.map((name, i) => `${name}=${one.group[i] ?? ''}`).join(' ')
-  const value = one.value === null ? '' : ` (${numberText(one.value)})`
   const state = isResolved(one) ? 'resolved' : `${one.severity} firing`
+  if (one.finding !== undefined) return `[${state}] ${one.finding.title}`
+  const value = one.value === null ? '' : ` (${numberText(one.value)})`
   return `[${state}] ${one.ruleName}${where === '' ? '' : ` ${where}`}${value}`
 }
 

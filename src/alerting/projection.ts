@@ -9,6 +9,7 @@ export interface ProjectionDeps {
   readonly alerts: Pick<Alerts, 'create' | 'resolve'>
   readonly incidents: Pick<Incidents, 'create'>
   readonly hasSource: (name: string) => boolean
+  readonly onAlerts: () => Promise<void>
 }
 
 const ACTOR = 'alert rules'
@@ -17,7 +18,9 @@ const ACTOR = 'alert rules'
 export const createProjection =
   (deps: ProjectionDeps) =>
   async (transitions: readonly LoggedTransition[]): Promise<void> => {
+    if (transitions.length === 0) return
     await Promise.all(transitions.map((one) => projectOne(deps, one)))
+    await deps.onAlerts()
   }
 
 async function projectOne(deps: ProjectionDeps, one: LoggedTransition): Promise<void> {

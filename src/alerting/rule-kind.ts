@@ -3,6 +3,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { NUMBER_FUNCTIONS } from '../events/number-functions.js'
+import { ANOMALY_KINDS } from '../model/insights.js'
 import { SeveritySchema } from '../model/schemas.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import { MAX_LINE } from '../query/parser.js'
@@ -133,6 +134,24 @@ export const Kind = Type.Union([
       min_severity: Type.Optional(SeveritySchema),
       window: Window,
       at_least: Type.Optional(Type.Integer({ ...AtLeast, description: 'occurrences; default 1' })),
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      type: Type.Literal('anomaly', {
+        description: 'an anomaly of the insight runs; `q` may name source, severity and template',
+      }),
+      min_score: Type.Optional(
+        Type.Number({ minimum: 1, maximum: 150, description: 'its least `gravity`; default 10' }),
+      ),
+      kinds: Type.Optional(
+        Type.Array(Type.Union(ANOMALY_KINDS.map((kind) => Type.Literal(kind))), {
+          minItems: 1,
+          uniqueItems: true,
+          description: 'default: all',
+        }),
+      ),
     },
     closed,
   ),

@@ -5,6 +5,7 @@
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import { DocumentOf, type Document } from '../records/documents.js'
+import { FINDING_GROUP, NEWS_MS } from './finding-counts.js'
 import { countersOf, readLine, type Counter, type RuleFault } from './counter.js'
 import { RuleFields } from './rule-fields.js'
 import { toMs, type Kind } from './rule-kind.js'
@@ -50,11 +51,10 @@ export function planRule(rule: Rule): Plan | RuleFault {
   if ('path' in query) return query
   const counters = countersOf(fields.kind, query.query)
   if ('path' in counters) return counters
-  const isNew = fields.kind.type === 'new_template'
   const plan = {
     rule,
     counters,
-    groupBy: isNew ? ['template'] : (fields.group_by ?? []),
+    groupBy: GROUPS[fields.kind.type] ?? fields.group_by ?? [],
     maxGroups: fields.max_groups ?? 500,
     ...timesOf(fields),
     notify: notifyOf(fields),
@@ -63,16 +63,29 @@ export function planRule(rule: Rule): Plan | RuleFault {
   return everyFault(plan) ?? notifyFault(plan) ?? spanFault(plan) ?? groupFault(fields) ?? plan
 }
 
+/** Kinds that have groups of their own. */
+const GROUPS: Readonly<Partial<Record<Kind['type'], readonly string[]>>> = {
+  new_template: ['template'],
+  anomaly: FINDING_GROUP,
+}
+
 function timesOf(fields: RuleFields) {
   const { kind, every, for: pending = '0s', keep_firing_for: keep = '5m' } = fields
-  const windowMs = toMs(kind.type === 'absence' ? kind.for : kind.window)
-  const everyMs = every === undefined ? everyFor(kind, windowMs) : toMs(every)
+  const ownMs = toMs(windowOf(kind) ?? '0s')
+  const everyMs = every === undefined ? everyFor(kind, ownMs) : toMs(every)
+  // Anomalies have no window: each time the ones that go on are judged.
+  const windowMs = kind.type === 'anomaly' ? everyMs : ownMs
   const [n, m] = fields.n_of_m ?? [1, 1]
   const spanMs = spanOf(fields, windowMs) + (m - 1) * everyMs
   const nOfM = [n, m] as const
   const maxAgeMs = toMs(fields.max_age ?? '1h')
   const delays = { forMs: toMs(pending), keepFiringMs: toMs(keep) }
   return { windowMs, everyMs, spanMs, maxAgeMs, ...delays, nOfM }
+}
+
+const windowOf = (kind: Kind): string | null => {
+  if (kind.type === 'anomaly') return null
+  return kind.type === 'absence' ? kind.for : kind.window
 }
 
 function notifyOf({ notify }: RuleFields): Plan['notify'] {
@@ -91,12 +104,13 @@ function notifyFault({ notify }: Plan): RuleFault | null {
 }
 
 function spanOf({ kind }: RuleFields, windowMs: number): number {
+  if (kind.type === 'anomaly') return NEWS_MS + HOUR_MS
   if (kind.type === 'change') return isAgainstPast(kind) ? windowMs : 2 * windowMs
   return kind.type === 'absence' ? toMs(kind.known ?? '24h') : windowMs
 }
 
 const everyFor = (kind: Kind, windowMs: number): number => {
-  const isLong = windowMs > MAX_SLOTS * DEFAULT_EVERY_MS
+  const isLong = windowMs > MAX_SLOTS * DEFAULT_EVERY_MS || kind.type === 'anomaly'
   return isLong || (isAgainstPast(kind) && windowMs % MINUTE_MS === 0)
     ? MINUTE_MS
     : DEFAULT_EVERY_MS
@@ -124,6 +138,7 @@ function spanFault(plan: Plan): RuleFault | null {
   const { kind } = rule.fields
   const path = windowPath(plan)
   const spanMs = spanOf(rule.fields, windowMs)
+  if (kind.type === 'anomaly') return null
   if (windowMs < MIN_WINDOW_MS || windowMs > MAX_WINDOW_MS)
     return { path, message: 'is from 10s to 24h' }
   if (kind.type === 'absence')
@@ -137,7 +152,8 @@ function groupFault({ kind, group_by: groupBy = [] }: RuleFields): RuleFault | n
   const isDead = kind.type === 'dead_letters'
   if (isDead && groupBy.some((name) => name !== 'source'))
     return { path: 'group_by', message: 'dead letters are grouped by source alone' }
-  if (kind.type === 'new_template' && groupBy.length > 0)
-    return { path: 'group_by', message: 'new templates are grouped by template' }
+  const own = GROUPS[kind.type]
+  if (own !== undefined && groupBy.length > 0)
+    return { path: 'group_by', message: `its groups are by ${own.join(', ')}` }
   return null
 }

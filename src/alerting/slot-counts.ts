@@ -19,6 +19,11 @@ export class SlotCounts {
     for (let i = at; i < this.#totals.length; i++) this.#totals[i] = (this.#totals[i] ?? 0) + count
   }
 
+  /** Sets what was counted in a slot. */
+  put(slot: number, count: number): void {
+    this.add(slot, count - (this.at(slot) ?? 0))
+  }
+
   /** @param until exclusive */
   sum(from: number, until: number): number {
     return this.#upTo(until) - this.#upTo(from)

@@ -4,6 +4,7 @@
  */
 
 import type { Count } from './count.js'
+import type { LoggedFinding } from './log.js'
 import { INACTIVE, step, type GroupStatus, type Transition } from './machine.js'
 import { isAgainstPast, type Plan } from './rule.js'
 import { SlotCounts } from './slot-counts.js'
@@ -16,6 +17,7 @@ interface Group {
   status: GroupStatus
   /** Whether it was counted since the last early look. */
   isTouched: boolean
+  finding: LoggedFinding | null
 }
 
 /** A transition of a group of a rule. */
@@ -27,12 +29,26 @@ export interface GroupTransition {
   /** The status before, which tells when a resolved group had begun to fire. */
   readonly before: GroupStatus
   readonly value: number
+  /** The anomaly that it is about. */
+  readonly finding: LoggedFinding | null
+}
+
+/** The state of a group. */
+export interface State {
+  readonly group: readonly string[]
+  readonly status: GroupStatus
+  readonly finding: LoggedFinding | null
+}
+type Restored = Pick<State, 'group' | 'status'> & {
+  readonly finding?: LoggedFinding | null | undefined
 }
 
 export class TrackedRule {
   readonly plan: Plan
   /** Groups that were left out since the last call, because there are too many. */
   leftOut = 0
+  /** Everything that arrived before is counted. */
+  countedMs = 0
   readonly #groups = new Map<string, Group>()
   #nextTickMs: number
 
@@ -43,25 +59,35 @@ export class TrackedRule {
     if (plan.groupBy.length === 0) this.#groupOf([])
   }
 
-  /** Takes over the state of a group. */
-  restore(values: readonly string[], status: GroupStatus): void {
-    const group = this.#groupOf(values, true)
-    if (group !== null) group.status = status
+  /** Whether it has to be counted: at its own times, or always where it may fire before them. */
+  isDue(untilMs: number): boolean {
+    return this.#mayFireEarly || this.#nextTickMs <= untilMs
   }
 
-  get states(): readonly { readonly group: readonly string[]; readonly status: GroupStatus }[] {
+  /** Takes over the state of a group. */
+  restore({ group: values, status, finding = null }: Restored): void {
+    const group = this.#groupOf(values, true)
+    if (group === null) return
+    group.status = status
+    group.finding = finding
+  }
+
+  get states(): readonly State[] {
     return [...this.#groups.values()]
       .filter(({ status }) => status.seq > 0)
-      .map(({ values, status }) => ({ group: values, status }))
+      .map(({ values, status, finding }) => ({ group: values, status, finding }))
   }
 
   /** @param counter index of the plan's counter */
   add(counter: number, counts: readonly Count[]): void {
-    for (const { slot, group: values, count } of counts) {
+    for (const { slot, group: values, count, finding } of counts) {
       const group = this.#groupOf(values)
       const slots = group?.slots[counter]
       if (group === null || slots === undefined) continue
-      slots.add(slot, count)
+      if (finding === undefined) slots.add(slot, count)
+      else slots.put(slot, count)
+      if (finding !== undefined && (slot >= group.lastSlot || group.finding === null))
+        group.finding = finding
       if (counter === 0) group.lastSlot = Math.max(group.lastSlot, slot)
       group.isTouched = true
     }
@@ -74,6 +100,7 @@ export class TrackedRule {
     // Metrics and counts of the past are asked for the last window only.
     if (rule.fields.kind.type === 'value' || isAgainstPast(rule.fields.kind))
       this.#nextTickMs = Math.max(this.#nextTickMs, Math.floor(untilMs / everyMs) * everyMs)
+    const isTick = this.#nextTickMs <= untilMs
     for (; this.#nextTickMs <= untilMs; this.#nextTickMs += everyMs) {
       const endSlot = this.#nextTickMs / everyMs
       for (const group of this.#groups.values())
@@ -86,7 +113,7 @@ export class TrackedRule {
         const endSlot = Math.floor(untilMs / everyMs) + 1
         this.#judge(group, { endSlot, atMs: untilMs, known, isEarly: true }, made)
       }
-    this.#forget(Math.floor(untilMs / everyMs))
+    if (isTick) this.#forget(Math.floor(untilMs / everyMs))
     return made
   }
 
@@ -109,7 +136,8 @@ export class TrackedRule {
     const { status, transition } = step(before, this.plan, { atMs, verdict: judged.verdict })
     if (transition === null) return
     group.status = status
-    made.push({ group: group.values, transition, status, before, value: judged.value })
+    const { values, finding } = group
+    made.push({ group: values, transition, status, before, value: judged.value, finding })
   }
 
   /** Counts of slots that are not over can only grow. */
@@ -128,7 +156,8 @@ export class TrackedRule {
       return null
     }
     const slots = this.plan.counters.map(() => new SlotCounts())
-    const group: Group = { values, slots, lastSlot: 0, status: INACTIVE, isTouched: false }
+    const fresh = { lastSlot: 0, status: INACTIVE, isTouched: false, finding: null }
+    const group: Group = { values, slots, ...fresh }
     this.#groups.set(key, group)
     return group
   }

@@ -1,14 +1,15 @@
 /* Transitions in the form in which they are stored, and the titles of their alerts. */
 
-import { alertIdOf, transitionId, type LoggedTransition } from './log.js'
+import type { Priority } from '../model/event.js'
+import { alertIdOf, transitionId, type LoggedFinding, type LoggedTransition } from './log.js'
 import { step, type Transition } from './machine.js'
 import type { Plan } from './rule.js'
 import type { RuleFields } from './rule-fields.js'
-import type { GroupTransition } from './tracked-rule.js'
+import type { GroupTransition, State } from './tracked-rule.js'
 
 export function toLogged(
   plan: Plan,
-  { group, transition, status, before, value }: GroupTransition,
+  { group, transition, status, before, value, finding }: GroupTransition,
 ): LoggedTransition {
   const { rule } = plan
   const firingSeq = status.firingSeq === 0 ? before.firingSeq : status.firingSeq
@@ -17,7 +18,7 @@ export function toLogged(
     ruleId: rule.id,
     ruleVersion: rule.version,
     ruleName: rule.fields.name,
-    severity: rule.fields.severity,
+    severity: severityOf(rule.fields, finding),
     groupBy: [...plan.groupBy],
     group: [...group],
     from: transition.from,
@@ -27,17 +28,32 @@ export function toLogged(
     value,
     q: rule.fields.q ?? '',
     ...optionalOf(rule.fields),
-    windowFromMs: transition.atMs - plan.windowMs,
+    ...ofFinding(finding),
+    windowFromMs: finding?.startedAtMs ?? transition.atMs - plan.windowMs,
     windowToMs: transition.atMs,
     reason: null,
     startedAtMs: status.firingSinceMs || before.firingSinceMs || null,
-    channels: rule.fields.notify?.channels ?? [],
-    tellsResolved: rule.fields.notify?.on_resolve ?? true,
-    ...plan.notify,
+    ...toNotify(plan),
     kind: rule.fields.kind.type,
     status: { ...status, flips: [...status.flips] },
   }
 }
+
+/** An alert of an anomaly is as grave as that, and no graver than the rule. */
+const severityOf = ({ severity }: RuleFields, finding: LoggedFinding | null): Priority =>
+  finding === null || finding.priority < severity ? severity : finding.priority
+
+function ofFinding(finding: LoggedFinding | null) {
+  if (finding === null) return {}
+  const { title, priority, startedAtMs } = finding
+  return { finding: { title, priority, startedAtMs } }
+}
+
+const toNotify = ({ rule, notify }: Plan) => ({
+  channels: rule.fields.notify?.channels ?? [],
+  tellsResolved: rule.fields.notify?.on_resolve ?? true,
+  ...notify,
+})
 
 function optionalOf({ kind, runbook, opens }: RuleFields) {
   return {
@@ -48,14 +64,10 @@ function optionalOf({ kind, runbook, opens }: RuleFields) {
 }
 
 /** The state of a group in the form of its last transition. */
-export function toState(
-  plan: Plan,
-  group: readonly string[],
-  status: GroupTransition['status'],
-): LoggedTransition {
+export function toState(plan: Plan, { group, status, finding }: State): LoggedTransition {
   const { state, sinceMs } = status
   const transition: Transition = { from: state, to: state, atMs: sinceMs }
-  return toLogged(plan, { group, transition, status, before: status, value: 0 })
+  return toLogged(plan, { group, transition, status, before: status, value: 0, finding })
 }
 
 /** The transition that ends what a group was, whatever its counts are. @returns none for an inactive group */
@@ -90,7 +102,9 @@ export function ended(last: LoggedTransition, reason: string): readonly LoggedTr
   ]
 }
 
-export function titleOf({ ruleName, groupBy, group, value }: LoggedTransition): string {
+export function titleOf(one: LoggedTransition): string {
+  const { ruleName, groupBy, group, value, finding } = one
+  if (finding !== undefined) return finding.title
   const where = groupBy
     .map((name, i) => `${name} ${group[i] === '' ? '(none)' : group[i]}`)
     .join(', ')

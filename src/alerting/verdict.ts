@@ -3,7 +3,7 @@
  * since 1970, so that the same counts give the same verdict at any time later.
  */
 
-import type { Observation } from './machine.js'
+import type { GroupStatus, Observation } from './machine.js'
 import { isAgainstPast, type Plan } from './rule.js'
 import type { SlotCounts } from './slot-counts.js'
 
@@ -12,6 +12,7 @@ export interface GroupCounts {
   readonly slots: readonly SlotCounts[]
   /** The last slot in which its first counter counted anything. */
   readonly lastSlot: number
+  readonly status: Pick<GroupStatus, 'state' | 'sinceMs'>
 }
 
 interface Verdict {
@@ -72,6 +73,8 @@ function judgeOnce(
       return isWhole(plan, endSlot, known, isAgainstPast(kind) ? 1 : 2)
         ? change(kind, sum(0), countBefore(plan, counts, endSlot))
         : null
+    case 'anomaly':
+      return anomaly(plan, counts, endSlot)
     case 'new_template':
       return compare(sum(0), { op: '>=', fire: leastOf(plan) }, true)
     case 'dead_letters':
@@ -157,6 +160,21 @@ function absence(
   const value = silentMs / 1000
   if (silentMs < windowMs) return { verdict: 'calm', value }
   return endSlot * everyMs - aliveSinceMs >= windowMs ? { verdict: 'crossed', value } : null
+}
+
+/** It fires while it goes on; and once, if it was over when it was found. The value is its gravity. */
+function anomaly(
+  { everyMs }: Plan,
+  { slots: [gravities], lastSlot, status: { state, sinceMs } }: GroupCounts,
+  endSlot: number,
+): Verdict {
+  const now = gravities?.at(endSlot - 1) ?? null
+  if (now !== null) return { verdict: 'crossed', value: now }
+  const last = gravities?.at(lastSlot) ?? null
+  const isOver = lastSlot < endSlot && (lastSlot + 1) * everyMs > sinceMs
+  return last !== null && isOver && state === 'inactive'
+    ? { verdict: 'crossed', value: last }
+    : { verdict: 'calm', value: 0 }
 }
 
 /** The value is the count divided by the one before; 0 and 1 count as 1 below the line. */

@@ -19,7 +19,9 @@ export const DocumentFields = {
   version: Type.Integer({ minimum: 1, description: 'grows with each change' }),
   created_at: Timestamp,
   updated_at: Timestamp,
-  updated_by: Type.String({ description: 'id of the user who wrote it' }),
+  updated_by: Type.String({
+    description: 'id of the user who wrote it; empty where the service did',
+  }),
 }
 
 export const toDocumentFields = (document: Omit<Document<unknown>, 'fields'>) => ({

@@ -34,7 +34,7 @@ export function groupAnomalies(anomalies: readonly InsightAnomaly[]): readonly I
 }
 
 /** A leader is as grave as the gravest of its group. */
-function withGravity(anomalies: readonly InsightAnomaly[]): readonly InsightAnomaly[] {
+export function withGravity<A extends InsightAnomaly>(anomalies: readonly A[]): readonly A[] {
   const gravest = new Map<string, number>()
   for (const { partOf, gravity } of anomalies)
     if (partOf !== null) gravest.set(partOf, Math.max(gravity, gravest.get(partOf) ?? 0))

@@ -13,9 +13,12 @@ const KNOWN_MS = 12 * DAY_MS
 const MAX_KNOWN = 20_000
 
 /** Selects the stored anomalies that those of a run may continue. */
-export const knownBefore = (asOfMs: number): AnomalyQuery => ({
+export const knownBefore = (asOfMs: number): AnomalyQuery => anomaliesSince(asOfMs - KNOWN_MS)
+
+/** Selects the stored anomalies that began since then. */
+export const anomaliesSince = (sinceMs: number): AnomalyQuery => ({
   ...ANY_ANOMALY,
-  sinceMs: asOfMs - KNOWN_MS,
+  sinceMs,
   limit: MAX_KNOWN,
 })
 

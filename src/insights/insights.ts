@@ -6,19 +6,18 @@ import type { Lease, State } from '../coordination/state.js'
 import type { Explanation, InsightAnomaly } from '../model/insights.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../model/time.js'
 import type { PriorityModel } from '../priority/model.js'
-import type { Alerts } from '../records/alerts.js'
-import type { Incidents } from '../records/incidents.js'
 import type { Sources } from '../records/sources.js'
 import type { Log } from '../telemetry/log.js'
 import type { TemplateDirectory } from '../templates/directory.js'
-import { raiseAlerts } from './alerts.js'
 import {
+  anomaliesSince,
   knownBefore,
   trackAnomalies,
   withKnownIds,
   type TrackedAnomaly,
 } from './anomaly-tracking.js'
 import { explain } from './explanation.js'
+import { findingsOf, type Finding } from './findings.js'
 import { agreementOf } from './ml-health.js'
 import { createRollups, type Rollups } from './rollups.js'
 import { runInsights, type RunResult, type RunTime } from './run.js'
@@ -39,9 +38,7 @@ export interface InsightDeps {
   readonly sources: Sources
   readonly directory: TemplateDirectory
   readonly model: PriorityModel
-  readonly alerts: Alerts
-  readonly incidents: Incidents
-  /** Called after a run that raised alerts or changed ML health, which the KPIs show. */
+  /** Called after a run that changed ML health, which the KPIs show. */
   readonly onNews: () => Promise<void>
 }
 
@@ -58,6 +55,25 @@ const ACTOR = 'insights'
 const isNews = ({ anomaly, known }: TrackedAnomaly): boolean =>
   known === null || known.endedAtMs < anomaly.endedAtMs
 
+const newsOfPast = (tracked: readonly TrackedAnomaly[]): readonly StoredAnomaly[] =>
+  tracked
+    .filter((each) => isNews(each))
+    .map(({ anomaly }) => ({ ...anomaly, state: 'over' as const }))
+
+/** What was known and is not found any more is over. */
+function changedNow(
+  known: readonly StoredAnomaly[],
+  tracked: readonly TrackedAnomaly[],
+): readonly StoredAnomaly[] {
+  const current = tracked.map(({ anomaly }) => anomaly)
+  const currentIds = new Set(current.map(({ id }) => id))
+  const ended = known
+    .filter(({ id }) => !currentIds.has(id))
+    .map((each) => (each.state === 'over' ? each : { ...each, state: 'over' as const }))
+  const before = new Map(known.map((each) => [each.id, each]))
+  return [...current, ...ended].filter((each) => !isStoredAs(before.get(each.id), each))
+}
+
 /** Gravity is not stored. */
 const isStoredAs = (before: StoredAnomaly | undefined, now: StoredAnomaly): boolean =>
   before !== undefined && isDeepStrictEqual(before, { ...now, gravity: before.gravity })
@@ -68,10 +84,10 @@ export const createInsights = (deps: InsightDeps): Insights => new Insights(deps
  * Anomalies, changed templates, forecast, causes and ML health, computed from the hourly rollups.
  *
  * Every INSIGHTS_INTERVAL_SECONDS the instance that gets the lease makes a run (run.ts); the others read its
- * snapshot. The anomalies of a run that continue stored ones take over their ids (anomaly-tracking.ts). Alerts are
- * raised for those that are grave and new (alerts.ts), then anomalies and snapshot are stored (store.ts). One lock
- * serialises runs and deletions on all instances. A run for a time in the past stores the anomalies that are not
- * known yet, or were not known to go on so long, and raises no alerts.
+ * snapshot. The anomalies of a run that continue stored ones take over their ids (anomaly-tracking.ts), then anomalies
+ * and snapshot are stored (store.ts). Alert rules read the anomalies from there (findings.ts). One lock serialises
+ * runs and deletions on all instances. A run for a time in the past stores the anomalies that are not known yet, or
+ * were not known to go on so long.
  */
 export class Insights {
   readonly #deps: InsightDeps
@@ -97,6 +113,13 @@ export class Insights {
 
   anomalies(query: AnomalyQuery, signal?: AbortSignal): Promise<readonly StoredAnomaly[]> {
     return this.#store.anomalies(query, signal)
+  }
+
+  /** What alert rules judge: the anomalies that began since a moment, the gravest first. */
+  async findings(sinceMs: number, signal?: AbortSignal): Promise<readonly Finding[]> {
+    const all = await this.#store.anomalies(anomaliesSince(sinceMs), signal)
+    const textOf = (id: string): string | null => this.textOf(id)
+    return findingsOf(all, { sources: this.#deps.sources, textOf })
   }
 
   explain(anomaly: InsightAnomaly, signal?: AbortSignal): Promise<Explanation> {
@@ -179,14 +202,14 @@ export class Insights {
         time,
       )
       this.#lastCostMs = result.costMs
-      const { stored, alerted } = await this.#save(result, time.isPast)
+      const stored = await this.#save(result, time.isPast)
       const healthBefore = this.mlHealth()
       const isNewest = stored.snapshot.asOfMs >= (this.#newest?.snapshot.asOfMs ?? 0)
       if (isNewest) this.#newest = stored
-      if (alerted > 0 || this.mlHealth() !== healthBefore) await this.#deps.onNews()
+      if (this.mlHealth() !== healthBefore) await this.#deps.onNews()
       const tookMs = Date.now() - begunAtMs
       const { ongoing, series } = stored.snapshot
-      const facts = { tookMs, costMs: Math.round(result.costMs), series, ongoing, alerted }
+      const facts = { tookMs, costMs: Math.round(result.costMs), series, ongoing }
       log.debug(facts, 'insight snapshot computed')
       return stored
     })
@@ -211,49 +234,16 @@ export class Insights {
   async #save(
     { snapshot: computed, anomalies }: RunResult,
     isPast: boolean,
-  ): Promise<{ readonly stored: StoredSnapshot; readonly alerted: number }> {
+  ): Promise<StoredSnapshot> {
     const generatedAtMs = Date.now()
     const known = await this.#store.anomalies(knownBefore(computed.asOfMs))
     const tracked = trackAnomalies(anomalies, known)
     const snapshot = withKnownIds(computed, anomalies, tracked)
-    let alerted = 0
-    if (isPast) {
-      const news = tracked.filter((each) => isNews(each))
-      const over = news.map(({ anomaly, known: before }) => ({
-        ...anomaly,
-        state: 'over' as const,
-        alertedAtMs: before?.alertedAtMs ?? 0,
-      }))
-      await this.#store.saveAnomalies(over, generatedAtMs)
-    } else alerted = await this.#alertAndSave(known, tracked, generatedAtMs)
+    const changed = isPast ? newsOfPast(tracked) : changedNow(known, tracked)
+    await this.#store.saveAnomalies(changed, generatedAtMs)
     const stored = { generatedAtMs, snapshot }
     await this.#store.saveSnapshot(stored)
-    return { stored, alerted }
-  }
-
-  /** @returns how many alerts were raised */
-  async #alertAndSave(
-    known: readonly StoredAnomaly[],
-    tracked: readonly TrackedAnomaly[],
-    nowMs: number,
-  ): Promise<number> {
-    const current = tracked.map(({ anomaly, known: before }) => ({
-      ...anomaly,
-      alertedAtMs: before?.alertedAtMs ?? 0,
-    }))
-    const currentIds = new Set(current.map(({ id }) => id))
-    const ended = known
-      .filter(({ id }) => !currentIds.has(id))
-      .map((each) => (each.state === 'over' ? each : { ...each, state: 'over' as const }))
-    const all: readonly StoredAnomaly[] = [...current, ...ended]
-    const alertDeps = { ...this.#deps, textOf: (id: string) => this.textOf(id) }
-    const alerted = await raiseAlerts(alertDeps, all, nowMs)
-    const before = new Map(known.map((each) => [each.id, each]))
-    const changed = all
-      .map((each) => (alerted.has(each.id) ? { ...each, alertedAtMs: nowMs } : each))
-      .filter((each) => !isStoredAs(before.get(each.id), each))
-    await this.#store.saveAnomalies(changed, nowMs)
-    return alerted.size
+    return stored
   }
 
   /** Leaves out deleted sources, and those that were created anew after the snapshot. */

@@ -11,10 +11,7 @@ import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 import { gravityOf } from './gravity.js'
 
-export interface StoredAnomaly extends InsightAnomaly {
-  /** Ms since 1970; 0 = it raised no alert. */
-  readonly alertedAtMs: number
-}
+export type StoredAnomaly = InsightAnomaly
 
 export interface AnomalyPosition {
   readonly startedAtMs: number
@@ -79,7 +76,6 @@ type PageRow = {
   readonly expected_most: number
   readonly score: number
   readonly part_of: string
-  readonly alerted_ms: number
 }
 
 const snapshotSql = statement<
@@ -160,7 +156,6 @@ const toRow = (anomaly: StoredAnomaly, versionMs: number): object => ({
   expected_most: anomaly.expectedMost,
   score: anomaly.score,
   part_of: anomaly.partOf ?? '',
-  alerted_at: iso(anomaly.alertedAtMs),
 })
 
 /** Gravity follows from the rest; that of a leader is its own here, without its group's. */
@@ -186,5 +181,4 @@ const fieldsOf = (row: PageRow): Omit<StoredAnomaly, 'gravity'> => ({
   expectedMost: row.expected_most,
   score: row.score,
   partOf: row.part_of === '' ? null : row.part_of,
-  alertedAtMs: row.alerted_ms,
 })

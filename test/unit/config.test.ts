@@ -507,11 +507,7 @@ const CASES: readonly Case[] = [
   ],
   ['insightsIntervalSeconds', 'INSIGHTS_INTERVAL_SECONDS', 300, [['0', 0]], ['-1', '86401']],
   ['insightsCpuPct', 'INSIGHTS_CPU_PCT', 5, [['100', 100]], ['0', '101']],
-  ['insightsAlerts', 'INSIGHTS_ALERTS', true, [['no', false]], ['maybe']],
   ['alertPrivateAddresses', 'ALERT_PRIVATE_ADDRESSES', false, [['yes', true]], ['maybe']],
-  ['insightsAlertScore', 'INSIGHTS_ALERT_SCORE', 10, [['50', 50]], ['4', '51']],
-  ['insightsHoldDownSeconds', 'INSIGHTS_HOLD_DOWN_SECONDS', 21_600, [['0', 0]], ['-1', '2592001']],
-  ['insightsIncidents', 'INSIGHTS_INCIDENTS', false, [['yes', true]], ['maybe']],
   ['maxSources', 'MAX_SOURCES', 100_000, [['1', 1]], ['0', '10000001']],
   ['sourcesPerKey', 'SOURCES_PER_KEY', 10_000, [['1', 1]], ['0', '10000001']],
   [

@@ -162,7 +162,7 @@ const VersionSchema = Type.Object(
   {
     version: Type.Integer({ minimum: 1 }),
     updated_at: Timestamp,
-    updated_by: Type.String({ description: 'id of a user' }),
+    updated_by: Type.String({ description: 'id of a user; empty for the service' }),
     fields: RuleFields,
   },
   { title: 'AlertRuleVersion' },

@@ -96,6 +96,9 @@ export const fieldsOf = (rule: Rule): Fields =>
 
 const AGAINST = { before: 'before', day: 'of a day ago', week: 'of a week ago' } as const
 
+const anomalyText = ({ kinds, min_score: least = 10 }: Extract<Kind, { type: 'anomaly' }>) =>
+  `an anomaly (${kinds?.join(', ') ?? 'any'}) with a gravity of ${least}`
+
 /** What a rule looks at, in words. */
 export function kindText(kind: Kind): string {
   switch (kind.type) {
@@ -111,6 +114,8 @@ export function kindText(kind: Kind): string {
       return `${kind.factor} times more or less than in the ${kind.window} ${AGAINST[kind.against ?? 'before']}`
     case 'new_template':
       return `a new template in ${kind.window}`
+    case 'anomaly':
+      return anomalyText(kind)
     case 'dead_letters':
       return `dead letters in ${kind.window} above ${kind.share}`
   }

@@ -185,8 +185,8 @@ function AlertEvents({ alert }: { readonly alert: Alert }) {
         Event
       </a>
     )
-  const source = alert.group?.['source'] ?? alert.related_source
-  if (source === null || source === undefined) return null
+  const source = alert.group?.['source'] ?? alert.related_source ?? ''
+  if (source === '') return null
   const around = Date.parse(alert.started_at ?? alert.created_at)
   const from = new Date(around - 1_800_000).toISOString()
   const to = new Date(around + 1_800_000).toISOString()

@@ -1,3 +1,4 @@
+import type { AnomalyKind } from '../../model/insights.js'
 import type { Kind } from './alert-answers.js'
 import { Text } from './text-field.js'
 
@@ -8,6 +9,7 @@ export const KINDS = {
   change: 'a count leaps or falls',
   value: 'a number of an attribute crosses a line',
   new_template: 'a new kind of message comes',
+  anomaly: 'the insights find an anomaly',
   dead_letters: 'messages are refused',
 } as const satisfies Readonly<Record<Kind['type'], string>>
 
@@ -25,6 +27,7 @@ const STARTS: Readonly<Record<Kind['type'], Kind>> = {
   change: { type: 'change', window: '15m', factor: 3, at_least: 100 },
   value: { type: 'value', metric: 'p95(duration_ms)', window: '5m', op: '>', fire: 1000 },
   new_template: { type: 'new_template', window: '15m', min_severity: 'WARNING' },
+  anomaly: { type: 'anomaly', min_score: 10 },
   dead_letters: { type: 'dead_letters', window: '5m', share: 0.01, at_least: 100 },
 }
 
@@ -39,6 +42,15 @@ interface KindFieldsProps {
 
 const OPS = ['>', '>=', '<', '<='] as const
 const isOp = (op: string): op is (typeof OPS)[number] => OPS.some((one) => one === op)
+
+/** A name of each kind, so that a new one is not forgotten. */
+const ANOMALY_NAMES = {
+  spike: true,
+  drop: true,
+  silence: true,
+  new: true,
+} as const satisfies Readonly<Record<AnomalyKind, true>>
+const ANOMALY_KINDS = Object.keys(ANOMALY_NAMES) as readonly AnomalyKind[] // its own keys
 
 const AGAINST = [
   ['before', 'the time before'],
@@ -143,6 +155,17 @@ export function KindFields({ kind, onChange }: KindFieldsProps) {
           />
         </div>
       )
+    case 'anomaly':
+      return (
+        <>
+          <Amount
+            label="Gravity, at least"
+            value={kind.min_score ?? 10}
+            onChange={(least) => onChange({ ...kind, min_score: least })}
+          />
+          <AnomalyKinds kind={kind} onChange={onChange} />
+        </>
+      )
     case 'dead_letters':
       return (
         <div class="pair">
@@ -184,6 +207,33 @@ const Amount = ({ label, value, onChange }: AmountProps) => (
     />
   </label>
 )
+
+interface AnomalyKindsProps {
+  readonly kind: Extract<Kind, { type: 'anomaly' }>
+  readonly onChange: (kind: Kind) => void
+}
+
+/** All of them are chosen where the rule names none. */
+function AnomalyKinds({ kind, onChange }: AnomalyKindsProps) {
+  const chosen = kind.kinds ?? ANOMALY_KINDS
+  const toggle = (name: AnomalyKind): void => {
+    const next = ANOMALY_KINDS.filter((one) => chosen.includes(one) !== (one === name))
+    const { kinds: _before, ...rest } = kind
+    if (next.length > 0)
+      onChange(next.length === ANOMALY_KINDS.length ? rest : { ...rest, kinds: next })
+  }
+  return (
+    <fieldset class="channels">
+      <legend class="note">Of the kinds</legend>
+      {ANOMALY_KINDS.map((name) => (
+        <label key={name}>
+          <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />{' '}
+          {name}
+        </label>
+      ))}
+    </fieldset>
+  )
+}
 
 interface AgainstProps {
   readonly kind: Extract<Kind, { type: 'change' }>

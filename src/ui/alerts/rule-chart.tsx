@@ -12,18 +12,25 @@ const WIDTH = 480
 const HEIGHT = 110
 
 /** How often the search of a rule was found in its last windows, and where its line lies. */
-export function RuleChart({ fields: { q = '', kind } }: { readonly fields: Fields }) {
+export const RuleChart = ({ fields: { q, kind } }: { readonly fields: Fields }) =>
+  kind.type === 'dead_letters' || kind.type === 'anomaly' ? null : <Chart q={q} kind={kind} />
+
+interface ChartProps {
+  readonly q: string | undefined
+  readonly kind: Exclude<Fields['kind'], { type: 'dead_letters' | 'anomaly' }>
+}
+
+function Chart({ q = '', kind }: ChartProps) {
   const window = 'window' in kind ? kind.window : kind.for
   const windowMs = Math.max(10_000, -(toMs(`now-${window}`, 0) ?? -300_000))
   const toEnd = Math.ceil(Date.now() / windowMs) * windowMs
   const span = { fromMs: toEnd - WINDOWS * windowMs, toMs: toEnd }
   const of = kind.type === 'threshold' ? (kind.of ?? 'occurrences') : 'occurrences'
-  const isAsked = parseQuery(q).fault === null && kind.type !== 'dead_letters'
+  const isAsked = parseQuery(q).fault === null
   const key = isAsked ? `rule chart ${q} ${toEnd} ${windowMs} ${of}` : null
   const { value, error } = useLoad(key, (signal) =>
     askHistogram({ line: q, span }, { buckets: WINDOWS, count: of }, signal),
   )
-  if (kind.type === 'dead_letters') return null
   if (error !== null) return <p class="problem">{told(error)}</p>
   return (
     <section class="card rule-chart">

@@ -1,7 +1,9 @@
 import t from 'tap'
 import { eventsOf, GOES_ON, startOwnServer, type Stretch } from '../../support/log-history.js'
+import { eventually } from '../../support/live-service.js'
 import { ingest, KNOWN, logIn, startService, tempDataDir } from '../../support/service.js'
 import type { Caller, Service } from '../../support/service.js'
+import { ANOMALY_RULE_ID, DEAD_LETTER_RULE_ID } from '../../../src/alerting/default-rules.js'
 import { HOUR_MS } from '../../../src/model/time.js'
 
 interface Alert {
@@ -9,6 +11,19 @@ interface Alert {
   readonly title: string
   readonly severity: string
   readonly related_source: string | null
+  readonly state: string | null
+}
+
+interface Rule {
+  readonly name: string
+  readonly state: string
+  readonly notify?: object
+  readonly evaluated_at: string | null
+}
+
+interface Backtest {
+  readonly is_complete: boolean
+  readonly transitions: readonly { readonly to: string; readonly group: readonly string[] }[]
 }
 
 interface Incident {
@@ -70,11 +85,10 @@ const common = {
   ...own.env,
   DATA_DIR: tempDataDir(t),
   INSIGHTS_INTERVAL_SECONDS: '0',
-  INSIGHTS_INCIDENTS: 'true',
 }
 
-const open = async (env: Readonly<Record<string, string>> = {}): Promise<Run> => {
-  const service = await startService(t, { ...common, ...env })
+const open = async (): Promise<Run> => {
+  const service = await startService(t, common)
   return { service, caller: await logIn(service) }
 }
 
@@ -112,8 +126,30 @@ await own.register(
   nowMs - 40 * 24 * HOUR_MS,
 )
 
-t.test('a grave anomaly raises an alert once, and as P1 opens an incident', async (t) => {
+/** Sets fields of the rule of anomalies that is there from the start. */
+async function change({ caller }: Run, fields: object): Promise<void> {
+  const json = { name: 'Anomalies', severity: 'P1', every: '1s', keep_firing_for: '6h', ...fields }
+  const reply = await caller.call('PUT', `/api/alert-rules/${ANOMALY_RULE_ID}`, json)
+  if (reply.status !== 200) throw new Error(await reply.text())
+}
+
+/** Waits until the rule was judged twice: it fires, and what is over resolves. */
+async function judged({ caller }: Run): Promise<Rule> {
+  const sinceMs = Date.now() + 2_000
+  const path = `/api/alert-rules/${ANOMALY_RULE_ID}`
+  return await eventually(
+    () => caller.get<Rule>(path),
+    ({ evaluated_at: at }) => at !== null && Date.parse(at) > sinceMs,
+  )
+}
+
+t.test('a grave anomaly raises an alert once, of any restart', async (t) => {
   const run = await open()
+  const { items: rules } = await run.caller.get<Page<Rule>>('/api/alert-rules')
+  t.same(rules.map(({ name }) => name).toSorted(), ['Anomalies', 'Dead letters'])
+  t.ok(rules.every(({ state, notify }) => state !== 'disabled' && notify === undefined))
+  const anomalyKind = { type: 'anomaly', min_score: 10 }
+  await change(run, { kind: anomalyKind, opens: 'incident' })
   await send(run, SOURCES.map(steady))
   t.same(await refresh(run), [], 'nothing is wrong')
   await send(run, [burst('shop', {}), burst('late', {})])
@@ -121,64 +157,61 @@ t.test('a grave anomaly raises an alert once, and as P1 opens an incident', asyn
   const found = anomalies.find(({ source, scope }) => source === 'shop' && scope === 'severity')
   t.match(found, { severity: 'CRITICAL', kind: 'spike' })
   t.ok(found !== undefined && found.score >= 10)
+  await judged(run)
   const alerts = await alertsOf(run, 'shop')
   t.equal(alerts.length, 1, 'the source, its severity and its template are one anomaly group')
   const title = /^Spike of CRITICAL in shop: 80\d occurrences since /
-  t.match(alerts[0], { severity: 'P1', title })
+  const group = { source: 'shop', severity: 'CRITICAL', template: '', direction: 'rise' }
+  const facts = { rule_id: ANOMALY_RULE_ID, state: 'firing', group, read: false, event_ids: [] }
+  t.match(alerts[0], { severity: 'P1', title, ...facts })
   const incidents = await incidentsOf(run, 'shop')
   t.match(incidents, [{ severity: 'P1', status: 'open', alert_ids: [alerts[0]?.id] }])
   t.equal(incidents.length, 1)
   const isThere = anomalies.some(({ source }) => source === 'late')
   t.ok(isThere, 'the other source has its anomaly')
   t.same(await alertsOf(run, 'late'), [], 'a source that came with its past raises no alert')
-  await refresh(run)
-  t.same(await alertsOf(run, 'shop'), alerts, 'not again')
-  t.same(await incidentsOf(run, 'shop'), incidents)
   await send(run, [burst('shop', { from: 8, until: 6 })])
   const spikes = (await refresh(run)).filter(
     ({ source, scope }) => source === 'shop' && scope === 'severity',
   )
   t.equal(spikes.length, 2, 'a second anomaly within the hold-down')
+  await judged(run)
   t.same(await alertsOf(run, 'shop'), alerts, 'raises no alert')
-  await run.service.stop()
-})
+  t.same(await incidentsOf(run, 'shop'), incidents)
 
-t.test('alerts can be turned off', async (t) => {
-  const run = await open({ INSIGHTS_ALERTS: 'false', INSIGHTS_HOLD_DOWN_SECONDS: '0' })
+  await change(run, { kind: { type: 'anomaly', kinds: ['drop'] } })
   await send(run, [burst('desk', {}), burst('mail', { severity: 'ERROR', perHour: 15 })])
-  const anomalies = await refresh(run)
-  const scoreOf = (name: string): number =>
-    Math.max(...anomalies.filter(({ source }) => source === name).map(({ score }) => score))
-  t.equal(scoreOf('desk'), 50)
-  t.ok(scoreOf('mail') >= 10 && scoreOf('mail') < 50, `${scoreOf('mail')}`)
-  t.same([...(await alertsOf(run, 'desk')), ...(await incidentsOf(run, 'desk'))], [])
-  t.same(await alertsOf(run, 'mail'), [])
-  t.equal((await alertsOf(run, 'shop')).length, 1)
-  await run.service.stop()
-})
+  await refresh(run)
+  await judged(run)
+  t.match(await alertsOf(run, 'shop'), [{ state: 'resolved' }], 'another rule begins anew')
+  t.same([...(await alertsOf(run, 'desk')), ...(await alertsOf(run, 'mail'))], [])
 
-t.test('the hold-down, the score and incidents are settings', async (t) => {
-  const run = await open({
-    INSIGHTS_HOLD_DOWN_SECONDS: '0',
-    INSIGHTS_ALERT_SCORE: '50',
-    INSIGHTS_INCIDENTS: 'false',
-  })
-  await refresh(run)
-  await refresh(run)
-  t.equal((await alertsOf(run, 'shop')).length, 2, 'the second anomaly, once')
-  t.equal((await incidentsOf(run, 'shop')).length, 1, 'no incident without the setting')
-  t.match(await alertsOf(run, 'desk'), [{ severity: 'P1' }])
-  t.same(await incidentsOf(run, 'desk'), [])
-  t.same(await alertsOf(run, 'mail'), [], 'not grave enough')
-  await run.service.stop()
-})
-
-t.test('P2 opens no incident, and no alert is raised again after a restart', async (t) => {
-  const run = await open()
-  await refresh(run)
-  t.match(await alertsOf(run, 'mail'), [{ severity: 'P2' }])
-  t.same(await incidentsOf(run, 'mail'), [])
+  await change(run, { kind: anomalyKind, keep_firing_for: '0s' })
+  await judged(run)
+  t.match(await alertsOf(run, 'desk'), [{ severity: 'P1', state: 'resolved' }])
+  t.match(await alertsOf(run, 'mail'), [{ severity: 'P2', state: 'resolved' }])
+  t.same(await incidentsOf(run, 'desk'), [], 'the rule opens none')
   t.equal((await alertsOf(run, 'shop')).length, 2)
-  t.equal((await alertsOf(run, 'desk')).length, 1)
+  const days = { days: 2, rule: { name: 'x', severity: 'P1', kind: anomalyKind } }
+  const tested = await run.caller.call('POST', '/api/alert-rules/backtest', days)
+  const { is_complete: isComplete, transitions } = (await tested.json()) as Backtest
+  t.equal(isComplete, true)
+  const fired = transitions.filter(({ to, group }) => to === 'firing' && group[0] !== '')
+  t.same(fired.map(({ group }) => group[0] ?? '').toSorted(), ['desk', 'mail', 'shop', 'shop'])
+  const history = `/api/alert-rules/${ANOMALY_RULE_ID}/history?limit=200`
+  const before = await run.caller.get(history)
+  t.equal((await run.caller.call('DELETE', `/api/alert-rules/${DEAD_LETTER_RULE_ID}`)).status, 204)
   await run.service.stop()
+
+  const later = await open()
+  await refresh(later)
+  await judged(later)
+  t.same(await later.caller.get(history), before, 'nothing is told again')
+  const { items: left } = await later.caller.get<Page<Rule>>('/api/alert-rules')
+  t.same(
+    left.map(({ name }) => name),
+    ['Anomalies'],
+    'a rule that was deleted does not come back',
+  )
+  await later.service.stop()
 })

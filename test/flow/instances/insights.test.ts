@@ -9,6 +9,7 @@ import {
   type Stretch,
 } from '../../support/log-history.js'
 import { ingest, logIn } from '../../support/service.js'
+import { ANOMALY_RULE_ID } from '../../../src/alerting/default-rules.js'
 import { HOUR_MS } from '../../../src/model/time.js'
 
 interface Snapshot {
@@ -46,7 +47,6 @@ if (shared === null) {
   const env = {
     INSIGHTS_INTERVAL_SECONDS: '1',
     INSIGHTS_CPU_PCT: '100',
-    INSIGHTS_INCIDENTS: 'true',
     LOG_LEVEL: 'debug',
   }
   const [one, two] = [await shared.start(env), await shared.start(env)]
@@ -70,6 +70,15 @@ if (shared === null) {
       (sources) => sources.length === 1,
     )
     await backdateSource(shared.store, 'shop', nowMs - 40 * 24 * HOUR_MS)
+    const rule = {
+      name: 'Anomalies',
+      severity: 'P1',
+      kind: { type: 'anomaly' },
+      every: '1s',
+      opens: 'incident',
+    }
+    const changed = await callers[0]?.call('PUT', `/api/alert-rules/${ANOMALY_RULE_ID}`, rule)
+    t.equal(changed?.status, 200)
     for (const caller of callers)
       await eventually(
         () => caller.get<readonly { readonly connector: string }[]>('/api/sources'),
@@ -90,13 +99,19 @@ if (shared === null) {
     const [a, b] = await eventually(snapshots, ([x, y]) => x?.generated_at === y?.generated_at)
     t.same(a, b)
     for (const caller of callers) {
-      const { items } = await caller.get<Page>('/api/alerts?limit=200')
+      const { items } = await eventually(
+        () => caller.get<Page>('/api/alerts?limit=200'),
+        (page) => page.items.length > 0,
+      )
       t.same(
         items.map(({ related_source: source }) => source),
         ['shop'],
         'one alert',
       )
-      const incidents = await caller.get<{ readonly items: readonly unknown[] }>('/api/incidents')
+      const incidents = await eventually(
+        () => caller.get<{ readonly items: readonly unknown[] }>('/api/incidents'),
+        (page) => page.items.length > 0,
+      )
       t.equal(incidents.items.length, 1, 'one incident')
     }
     const [anomalies] = await shared.rows(

@@ -143,7 +143,11 @@ void t.test('texts that are found together are those that are found one by one',
       return store.query(statement, params, options)
     },
   }
-  const deps = { arrivals: createArrivalReader(store), redirects: () => [] }
+  const deps = {
+    arrivals: createArrivalReader(store),
+    redirects: () => [],
+    findings: async () => [],
+  }
   const counts = createCountReader({ ...deps, store: counting, resolve: (query) => query })
   const requests = TEXTS.flatMap((q) => requestsOf(q, { group_by: ['source', 'host'] }))
   const range = { fromMs: NOW_MS - 2_000, toMs: NOW_MS, after: [] }
@@ -178,6 +182,7 @@ void t.test(
     const counts = createCountReader({
       arrivals: createArrivalReader(store),
       redirects: () => [],
+      findings: async () => [],
       store,
       resolve: (query) => query,
     })

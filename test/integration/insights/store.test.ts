@@ -40,7 +40,6 @@ const stored = (id: string, hour: number, fields: Partial<StoredAnomaly> = {}): 
   score: 8,
   gravity: 8,
   partOf: null,
-  alertedAtMs: 0,
   ...fields,
 })
 

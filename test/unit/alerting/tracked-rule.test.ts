@@ -78,7 +78,7 @@ void test('a restart goes on from the last transition', async (t) => {
     before.add(0, counts)
     const first = told(before.evaluate(T0 + cutS * S, ALIVE))
     const after = new TrackedRule(plan, T0)
-    for (const { group, status } of before.states) after.restore(group, status)
+    for (const state of before.states) after.restore(state)
     after.add(0, counts)
     t.same([...first, ...told(after.evaluate(T0 + 200 * S, ALIVE))], expected, `cut at ${cutS} s`)
   }

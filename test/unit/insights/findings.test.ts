@@ -1,7 +1,8 @@
 import { test } from 'tap'
-import { dueAlerts } from '../../../src/insights/alerts.js'
+import { findingsOf } from '../../../src/insights/findings.js'
 import { trackAnomalies } from '../../../src/insights/anomaly-tracking.js'
 import type { StoredAnomaly } from '../../../src/insights/store.js'
+import type { Source } from '../../../src/records/sources.js'
 import type { InsightAnomaly } from '../../../src/model/insights.js'
 import { HOUR_MS } from '../../../src/model/time.js'
 
@@ -25,44 +26,50 @@ const anomaly = (fields: Partial<StoredAnomaly> = {}): StoredAnomaly => ({
   score: 12,
   gravity: 12,
   partOf: null,
-  alertedAtMs: 0,
   ...fields,
 })
-const RULES = { leastGravity: 10, holdDownMs: 6 * HOUR_MS, nowMs: NOW }
-const alertsOf = (...all: StoredAnomaly[]): string[] =>
-  dueAlerts(all, RULES, () => 'disk <*> is full').map(
-    ({ severity, title }) => `${severity} ${title}`,
-  )
+/** The sources web and db were registered six hours ago. */
+const sourceOf = (name: string): Source => ({
+  name,
+  type: 'push',
+  connector: 'http',
+  enabled: true,
+  applicationId: null,
+  createdAtMs: NOW - 6 * HOUR_MS,
+})
+const SOURCES = new Map(['web', 'db'].map((name) => [name, sourceOf(name)]))
+const deps = {
+  sources: { get: (name: string) => SOURCES.get(name), list: () => [...SOURCES.values()] },
+  textOf: () => 'disk <*> is full',
+}
+const found = (...all: StoredAnomaly[]): string[] =>
+  findingsOf(all, deps).map(({ priority, gravity, title }) => `${priority} ${gravity} ${title}`)
 
-test('an alert of a grave anomaly says what was observed and expected', async (t) => {
-  t.same(alertsOf(anomaly()), [
-    'P3 Spike of all messages in web: 900 occurrences since ' +
+test('a finding says what was observed and expected', async (t) => {
+  t.same(found(anomaly()), [
+    'P3 12 Spike of all messages in web: 900 occurrences since ' +
       `${new Date(NOW - 5 * HOUR_MS).toISOString().slice(0, 16)}Z, 60 to 150 were expected`,
   ])
-  t.match(alertsOf(anomaly({ scope: 'template', templateId: 'x' })), [
-    /Spike of "disk <\*> is full"/,
-  ])
+  const [ofTemplate] = found(anomaly({ scope: 'template', templateId: 'x' }))
+  t.match(ofTemplate, /Spike of "disk <\*> is full" in web/)
 })
 
-test('slight and old anomalies, parts of others, and those with an alert raise none', async (t) => {
-  t.same(alertsOf(anomaly({ gravity: 9.9 })), [])
-  t.same(alertsOf(anomaly({ endedAtMs: NOW - 25 * HOUR_MS })), [])
-  t.same(alertsOf(anomaly({ partOf: 'b' })), [])
-  t.same(alertsOf(anomaly({ alertedAtMs: 1 })), [])
+test('a leader is as grave as its group, and others are no findings', async (t) => {
+  t.match(found(anomaly(), anomaly({ id: 'b', partOf: 'a', gravity: 30 })), [/^P3 30 /])
+  t.equal(found(anomaly(), anomaly({ id: 'b', partOf: 'a', gravity: 30 })).length, 1)
+  t.match(found(anomaly(), anomaly({ id: 'b', gravity: 13 })), [/^P3 13 /, /^P3 12 /])
 })
 
-test('a series raises one alert within the hold-down, and another after it', async (t) => {
-  const before = anomaly({ id: 'b', alertedAtMs: NOW - HOUR_MS })
-  t.same(alertsOf(anomaly(), before), [])
-  t.equal(alertsOf(anomaly(), { ...before, alertedAtMs: NOW - 7 * HOUR_MS }).length, 1)
-  t.equal(alertsOf(anomaly(), { ...before, source: 'db' }).length, 1, 'another source')
-  t.equal(alertsOf(anomaly(), anomaly({ id: 'c', gravity: 11 })).length, 1, 'two at once')
-  t.equal(alertsOf(anomaly(), anomaly({ id: 'c', kind: 'drop' })).length, 2, 'the other way')
+test('what began before its source was registered is of an uploaded past', async (t) => {
+  t.same(found(anomaly({ startedAtMs: NOW - 7 * HOUR_MS })), [])
+  t.same(found(anomaly({ source: 'gone' })), [])
+  t.equal(found(anomaly({ source: '', scope: 'all' })).length, 1)
+  t.same(found(anomaly({ source: '', scope: 'all', startedAtMs: NOW - 7 * HOUR_MS })), [])
 })
 
 test('silent sources and spikes of CRITICAL are P1', async (t) => {
   const priority = (fields: Partial<StoredAnomaly>): string | undefined =>
-    alertsOf(anomaly(fields))[0]?.slice(0, 2)
+    found(anomaly(fields))[0]?.slice(0, 2)
   t.equal(priority({ kind: 'silence' }), 'P1')
   t.equal(priority({ scope: 'severity', severity: 'CRITICAL' }), 'P1')
   t.equal(priority({ scope: 'severity', severity: 'ERROR' }), 'P2')

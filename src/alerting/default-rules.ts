@@ -1,0 +1,50 @@
+/* The rules that are there from the start, without a channel. Each is made once: who deletes one does not get it again. */
+
+import { Type } from '@sinclair/typebox'
+
+import type { Records } from '../records/newest-first.js'
+import type { Rule } from './rule.js'
+import type { RuleFields } from './rule-fields.js'
+
+/** That a rule was made, by its id. */
+export const MadeRuleDoc = Type.Object({ madeAtMs: Type.Integer() })
+export interface MadeRule {
+  readonly madeAtMs: number
+}
+
+export const ANOMALY_RULE_ID = '00000000-0000-8000-a000-000000000002'
+export const DEAD_LETTER_RULE_ID = '00000000-0000-8000-a000-000000000003'
+
+const DEFAULTS: Readonly<Record<string, RuleFields>> = {
+  [ANOMALY_RULE_ID]: {
+    name: 'Anomalies',
+    severity: 'P1',
+    note: 'Grave findings of the insights. Each alert is as grave as its finding, P1 at most.',
+    kind: { type: 'anomaly', min_score: 10 },
+    keep_firing_for: '6h',
+  },
+  [DEAD_LETTER_RULE_ID]: {
+    name: 'Dead letters',
+    severity: 'P3',
+    note: 'A source sends much that can not be read.',
+    kind: { type: 'dead_letters', window: '15m', share: 0.05, at_least: 100 },
+    group_by: ['source'],
+    every: '1m',
+  },
+}
+
+export const createDefaultRules =
+  (
+    rules: Pick<Records<Rule>, 'update'>,
+    made: Pick<Records<MadeRule>, 'get' | 'update'>,
+    nowMs = Date.now,
+  ) =>
+  async (): Promise<void> => {
+    const missing = Object.entries(DEFAULTS).filter(([id]) => made.get(id) === null)
+    for (const [id, fields] of missing) {
+      const atMs = nowMs()
+      const facts = { id, version: 1, createdAtMs: atMs, updatedAtMs: atMs, updatedBy: '' }
+      await rules.update(id, (current) => current ?? { ...facts, fields })
+      await made.update(id, () => ({ madeAtMs: atMs }))
+    }
+  }
