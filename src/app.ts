@@ -590,7 +590,17 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         if (config.role === 'api') await pipeline.settle()
         return result
       },
-      health: createHealth(healthProbes({ store, state, wal, pool, writer, retention })),
+      health: createHealth(
+        healthProbes({
+          store,
+          state,
+          wal,
+          pool,
+          writer,
+          retention,
+          alertProblem: alerting.problem,
+        }),
+      ),
       announce: () => {
         void onChanged()
       },

@@ -1,4 +1,4 @@
--- Events of conditions by slots of their arrival and by groups. The fragments come from a closed table.
+-- Events of conditions by slots of a time, that of their arrival or their own, and by groups. The fragments come from a closed table.
 -- params: from_ms Int64, to_ms Int64, oldest_ms Int64, max_age_s UInt32
 -- rows:   slot, group_values, counts
 SELECT
@@ -6,7 +6,7 @@ SELECT
     /*groups*/ AS group_values,
     arrayFilter(c -> c.2 > 0, [/*counts*/]) AS counts
 FROM events
-WHERE received_at >= fromUnixTimestamp64Milli({from_ms:Int64}) AND received_at < fromUnixTimestamp64Milli({to_ms:Int64})
+WHERE /*time*/ >= fromUnixTimestamp64Milli({from_ms:Int64}) AND /*time*/ < fromUnixTimestamp64Milli({to_ms:Int64})
     AND ts >= fromUnixTimestamp64Milli({oldest_ms:Int64}) AND ts >= received_at - toIntervalSecond({max_age_s:UInt32})
     AND /*stored*/
 GROUP BY slot, group_values

@@ -13,7 +13,8 @@ import type { CountDeps } from './count.js'
 import { createCountReader } from './counts.js'
 import { createFacts } from './facts.js'
 import type { Query } from '../query/ast.js'
-import { evaluationStatus, Evaluator } from './evaluator.js'
+import { Evaluator } from './evaluator.js'
+import { evaluationStatus, problemOf } from './status.js'
 import { createDefaultRules, MadeRuleDoc, type MadeRule } from './default-rules.js'
 import { createDeliveryLog } from './delivery-log.js'
 import { createAlertLog } from './log.js'
@@ -65,12 +66,10 @@ export function createAlerting(deps: AlertingDeps) {
     records: entities.collection<Channel>('notification_channel', ChannelDoc),
     seal: deps.seal,
   })
-  const silences = createSilences(entities.collection<Silence>('alert_silence', SilenceDoc))
-  const maintenanceWindows = createMaintenanceWindows(
-    entities.collection<MaintenanceWindow>('maintenance_window', WindowDoc),
-  )
+  const { silences, maintenanceWindows } = openQuiet(entities)
   const send = createSend({ mayBePrivate: deps.mayBePrivate, smtp: deps.smtp })
   const alertLog = createAlertLog(store)
+  const status = () => evaluationStatus(state).catch(() => null)
   const deliveryLog = createDeliveryLog(store, log)
   const countDeps = {
     store,
@@ -86,7 +85,7 @@ export function createAlerting(deps: AlertingDeps) {
     services: {
       alertRules: rules,
       alertLog,
-      alertRuleStatus: () => evaluationStatus(state).catch(() => null),
+      alertRuleStatus: status,
       channels,
       backtestRule: createBacktest(counts),
       silences,
@@ -94,6 +93,8 @@ export function createAlerting(deps: AlertingDeps) {
       sendNotice: send,
       deliveriesOf: deliveryLog.of,
     },
+    /** What keeps alerts from being raised or told. */
+    problem: async () => problemOf(await status(), Date.now()),
     addDefaultRules: createDefaultRules(ruleRecords, madeRules),
     evaluator: new Evaluator({
       state,
@@ -117,3 +118,10 @@ export function createAlerting(deps: AlertingDeps) {
     }),
   }
 }
+
+const openQuiet = (entities: Entities) => ({
+  silences: createSilences(entities.collection<Silence>('alert_silence', SilenceDoc)),
+  maintenanceWindows: createMaintenanceWindows(
+    entities.collection<MaintenanceWindow>('maintenance_window', WindowDoc),
+  ),
+})

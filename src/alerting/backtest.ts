@@ -42,7 +42,8 @@ export const createBacktest =
     const plan = coarsePlan(checkedFields(fields, 'rule/'))
     const endMs = Math.floor(Date.now() / plan.everyMs) * plan.everyMs
     const fromMs = endMs - days * DAY_MS
-    const tracked = new TrackedRule(plan, fromMs - 1)
+    // Nothing is late here, so that each range is read once.
+    const tracked = new TrackedRule({ ...plan, isByEventTime: false }, fromMs - 1)
     const read = createReading(counts, tracked, signal)
     const until = performance.now() + BUDGET_MS
     const transitions: GroupTransition[] = []
@@ -87,8 +88,9 @@ const chunkOf = ({ rule, everyMs }: Plan): number => {
 
 /** Reads a range in one question, or in smaller ones where it has too many groups. */
 function createReading(counts: CountReader, tracked: TrackedRule, signal: AbortSignal) {
-  const { counters, groupBy, everyMs, maxAgeMs } = tracked.plan
-  const common = { groupBy, everyMs, maxAgeMs, isLast: false }
+  const { counters, groupBy, everyMs, maxAgeMs, rule } = tracked.plan
+  const isByEventTime = rule.fields.time === 'event'
+  const common = { groupBy, everyMs, maxAgeMs, isByEventTime, isLast: false }
   const requests = counters.map((counter) => ({ counter, ...common }))
   const read = async (fromMs: number, toMs: number): Promise<void> => {
     signal.throwIfAborted()

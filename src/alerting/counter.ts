@@ -5,7 +5,7 @@ import {
   isNumberFunction,
   type NumberFunction,
 } from '../events/number-functions.js'
-import { DAY_MS } from '../model/time.js'
+import { DAY_MS, HOUR_MS } from '../model/time.js'
 import { allOf, EVERYTHING, type Query } from '../query/ast.js'
 import { toField } from '../query/fields.js'
 import { parseQuery } from '../query/parser.js'
@@ -14,7 +14,13 @@ import { toMs, type Kind } from './rule-kind.js'
 
 /** A count that a rule needs. */
 export type Counter =
-  | { readonly kind: 'events'; readonly query: Query; readonly of: 'occurrences' | 'events' }
+  | {
+      readonly kind: 'events'
+      readonly query: Query
+      readonly of: 'occurrences' | 'events'
+      /** Counts templates alone that had no event for so long before the last hour. */
+      readonly unseenMs?: number
+    }
   /** The occurrences of the window so long ago, which are asked for at each time. */
   | {
       readonly kind: 'past'
@@ -60,7 +66,7 @@ export function countersOf(kind: Kind, query: Query): readonly Counter[] | RuleF
       return [{ kind: 'value', query, ...metric, windowMs: toMs(kind.window) }]
     }
     case 'new_template':
-      return newTemplateCounters(kind.min_severity ?? 'DEBUG', query)
+      return newTemplateCounters(kind, query)
     case 'anomaly':
       return findingCounters(kind, query)
     case 'dead_letters':
@@ -68,8 +74,8 @@ export function countersOf(kind: Kind, query: Query): readonly Counter[] | RuleF
   }
 }
 
-const counting = (query: Query, of: 'occurrences' | 'events' = 'occurrences'): Counter => ({
-  kind: 'events',
+const counting = (query: Query, of: 'occurrences' | 'events' = 'occurrences') => ({
+  kind: 'events' as const,
   query,
   of,
 })
@@ -88,10 +94,21 @@ function ratioCounters(line: string, query: Query): readonly Counter[] | RuleFau
   return 'path' in part ? part : [counting(allOf([query, part.query])), counting(query)]
 }
 
-function newTemplateCounters(least: string, query: Query): readonly Counter[] | RuleFault {
-  const found = readLine('kind/min_severity', `severity>=${least.toLowerCase()} new:1h`)
-  return 'path' in found ? found : [counting(allOf([query, found.query]))]
+function newTemplateCounters(
+  { min_severity: least = 'DEBUG', also_reappeared_after: after }: NewTemplateKind,
+  query: Query,
+): readonly Counter[] | RuleFault {
+  const age = after === undefined ? ' new:1h' : ''
+  const found = readLine('kind/min_severity', `severity>=${least.toLowerCase()}${age}`)
+  if ('path' in found) return found
+  const counter = counting(allOf([query, found.query]))
+  if (after === undefined) return [counter]
+  const unseenMs = toMs(after)
+  return unseenMs < HOUR_MS || unseenMs > 30 * DAY_MS
+    ? { path: 'kind/also_reappeared_after', message: 'is from 1h to 30d' }
+    : [{ ...counter, unseenMs }]
 }
+type NewTemplateKind = Extract<Kind, { type: 'new_template' }>
 
 function findingCounters(
   { min_score: leastGravity = 10, kinds = [] }: Extract<Kind, { type: 'anomaly' }>,

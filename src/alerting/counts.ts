@@ -28,6 +28,7 @@ import {
   type SharedRow,
 } from './shared-counts.js'
 import { MAX_TEXTS } from './texts.js'
+import { unseen } from './unseen.js'
 import { countByValues } from './value-counts.js'
 
 /** One count of a rule. */
@@ -37,6 +38,8 @@ export interface CountRequest {
   readonly everyMs: number
   /** Messages that were older on arrival do not count; default an hour. */
   readonly maxAgeMs?: number
+  /** Whether the range is one of the messages' own times, and not of their arrival. */
+  readonly isByEventTime?: boolean
   /** Whether only the last slot of each group is asked for. */
   readonly isLast: boolean
 }
@@ -264,7 +267,8 @@ function sharesOf(requests: readonly Indexed[]): readonly (readonly Indexed[])[]
   const shares = new Map<string, Indexed[]>()
   for (const { request, index } of requests) {
     const { counter, everyMs, groupBy, isLast, maxAgeMs = DEFAULT_AGE_MS } = request
-    const of = [counter.kind, everyMs, isLast, maxAgeMs, ...groupBy].join('\n')
+    const { isByEventTime = false } = request
+    const of = [counter.kind, everyMs, isLast, maxAgeMs, isByEventTime, ...groupBy].join('\n')
     const share = shares.get(of)
     if (share === undefined) shares.set(of, [{ request, index }])
     else share.push({ request, index })
@@ -289,9 +293,10 @@ function questionsOf(
   const [first] = some
   if (first === undefined) return []
   const { groupBy, everyMs, isLast, maxAgeMs = DEFAULT_AGE_MS } = first.request
+  const time: Time = first.request.isByEventTime === true ? 'ts' : 'received_at'
   const groups = bound('group', (bind) => groupsSql(groupBy, bind, deps.redirects()))
   const firstsOrRepeats = (base: typeof eventsSql, requests: readonly Indexed[]): Question => {
-    const slot = `intDiv(toUnixTimestamp(${arrivalOf(base)}), ${everyMs / 1000})`
+    const slot = `intDiv(toUnixTimestamp(${arrivalOf(base, time)}), ${everyMs / 1000})`
     const weight = (of: 'occurrences' | 'events'): string =>
       base === eventsSql ? (of === 'events' ? '1' : 'n') : 'repeats'
     const counts = bound('count', (bind) =>
@@ -302,21 +307,26 @@ function questionsOf(
         endMs: range.toMs,
       }),
     )
-    const fragments = { base, slot: isLast ? '0' : slot, groups, counts, maxAgeMs }
+    const fragments = { base, time, slot: isLast ? '0' : slot, groups, counts, maxAgeMs }
     return toQuestion(deps, fragments, range)
   }
   const firsts = firstsOrRepeats(eventsSql, some)
   const repeated = some.filter(({ request: { counter } }) => isOfOccurrences(counter))
   if (repeated.length === 0) return [firsts]
-  return [firsts, firstsOrRepeats(range.isPast === true ? pastRepeatsSql : repeatsSql, repeated)]
+  const isByOwnTime = range.isPast === true || time === 'ts'
+  return [firsts, firstsOrRepeats(isByOwnTime ? pastRepeatsSql : repeatsSql, repeated)]
 }
 
-const arrivalOf = (base: typeof eventsSql): string =>
-  base === eventsSql ? 'received_at' : 'arrived'
+type Time = 'received_at' | 'ts'
+
+const arrivalOf = (base: typeof eventsSql, time: Time = 'received_at'): string =>
+  base === eventsSql ? time : 'arrived'
 
 interface Fragments {
   /** The first rows of events, or their repeats. */
   readonly base: typeof eventsSql
+  /** The time of the first rows. */
+  readonly time?: Time
   readonly slot: string
   readonly groups: Condition
   readonly counts: Condition
@@ -325,7 +335,7 @@ interface Fragments {
 
 function toQuestion(
   { arrivals }: CountDeps,
-  { base, slot, groups, counts, maxAgeMs }: Fragments,
+  { base, time = 'received_at', slot, groups, counts, maxAgeMs }: Fragments,
   { fromMs, toMs, after }: ArrivalRange,
 ): Question {
   const isOfFirsts = base === eventsSql
@@ -333,6 +343,7 @@ function toQuestion(
     after === null || !isOfFirsts ? { sql: '1', params: {} } : arrivals.storedAfter(after)
   const sql = base.sql
     .replace('/*slot*/', () => slot)
+    .replaceAll('/*time*/', () => time)
     .replace('/*groups*/', () => groups.sql)
     .replace('/*counts*/', () => counts.sql)
     .replace('/*stored*/', () => stored.sql)
@@ -347,8 +358,8 @@ const sharedOf = (
   { resolve }: CountDeps,
   { request, index }: Indexed,
 ): readonly SharedRequest[] => {
-  const { isLast, maxAgeMs = DEFAULT_AGE_MS } = request
-  const canShare = !isLast && maxAgeMs === DEFAULT_AGE_MS
+  const { isLast, isByEventTime, maxAgeMs = DEFAULT_AGE_MS } = request
+  const canShare = !isLast && isByEventTime !== true && maxAgeMs === DEFAULT_AGE_MS
   const shared = canShare ? toShared(request, index, resolve) : null
   return shared === null ? [] : [shared]
 }
@@ -428,7 +439,12 @@ function countsSql(
     .map(({ request: { counter }, index }) => {
       if (counter.kind !== 'events') throw new Error('bug: dead letters are no events')
       const query = resolve(counter.query)
-      const condition = rowCondition(query, { bind, endMs, redirects: redirects() })
+      const found = rowCondition(query, { bind, endMs, redirects: redirects() })
+      const { unseenMs } = counter
+      const condition =
+        unseenMs === undefined
+          ? found
+          : `${found} AND ${unseen(unseenMs, { bind, endMs, redirects: redirects() })}`
       return `(toUInt32(${index}), toInt64(${count(counter.of, condition)}))`
     })
     .join(', ')

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { backoffMs } from '../lib/backoff.js'
-import { DAY_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import type { Log } from '../telemetry/log.js'
 import { DIGESTS, type Channel, type Channels, type Target } from './channel.js'
 import { isOpen, type Delivery, type DeliveryLog, type Outcome } from './delivery-log.js'
@@ -60,6 +60,7 @@ export class Deliveries {
   /** Alerts that are told of again while they fire. */
   readonly #firing = new Map<string, Firing>()
   readonly #inhibition = new Inhibition()
+  #dropped = { count: 0, lastMs: 0 }
   /** Attempts by their outcome. */
   readonly outcomes = new Map<Outcome, number>()
 
@@ -78,6 +79,11 @@ export class Deliveries {
 
   get waiting(): number {
     return [...this.#lanes.values()].reduce((sum, { lane }) => sum + lane.size, 0)
+  }
+
+  /** Notices that were left out, until an hour has passed without another. */
+  get dropped(): number {
+    return this.#dropped.lastMs > Date.now() - HOUR_MS ? this.#dropped.count : 0
   }
 
   get failing(): ReadonlyMap<string, FailingChannel> {
@@ -109,6 +115,12 @@ export class Deliveries {
   #fallbacksOf(notice: Notice): readonly Notice[] {
     const fallback = this.#deps.channels.find(notice.channelId)?.fields.fallback
     return fallback === undefined ? [] : [fallbackOf(notice, fallback)]
+  }
+
+  /** Begins to ask for what the notices of transitions will tell. */
+  prepare(transitions: readonly LoggedTransition[]): void {
+    const own = transitions.filter((one) => noticesOf(one).length > 0)
+    if (own.length <= BUSY_FROM) for (const one of own) void this.#deps.factsOf(one, false)
   }
 
   add(transitions: readonly LoggedTransition[]): void {
@@ -198,6 +210,7 @@ export class Deliveries {
     if (!lane.add(one)) {
       this.#deps.log.warn({ channel: channelId }, 'too many notices wait; one is left out')
       this.#end(lane, one, 'dropped')
+      this.#dropped = { count: this.dropped + 1, lastMs: Date.now() }
       return
     }
     if (known !== undefined) return known.wake()

@@ -2,7 +2,7 @@
  * Evaluates the alert rules. One instance does it, by a lock that it holds as long as it lives:
  *
  * 1. It reads the last transitions, so that every group goes on where it was.
- * 2. When another second is stored by the watermark, it counts what arrived up to there since the last time, for the rules that
+ * 2. When another half second is stored by the watermark, it counts what arrived up to there since the last time, for the rules that
  *    are due. A rule that is new or was changed has its windows counted from what is stored, so that nothing has to be
  *    remembered.
  * 3. It judges the groups (`tracked-rule.ts`). The transitions of a round are one insert (`log.ts`); only then are they
@@ -18,12 +18,13 @@ import type { Lease, State } from '../coordination/state.js'
 import { MINUTE_MS, SECOND_MS } from '../model/time.js'
 import type { Log } from '../telemetry/log.js'
 import type { CountReader, CountRequest } from './counts.js'
-import { Deliveries, type DeliveryDeps, type FailingChannel } from './delivery.js'
+import { Deliveries, type DeliveryDeps } from './delivery.js'
 import type { Outcome } from './delivery-log.js'
 import type { AlertLog, LoggedTransition } from './log.js'
 import { isNews } from './machine.js'
 import { planRule, type Plan, type Rule } from './rule.js'
 import type { Rules } from './rules.js'
+import { shareStatus, type EvaluationStatus } from './status.js'
 import type { Evaluated, SystemAlert } from './system-alert.js'
 import { TrackedRule } from './tracked-rule.js'
 import { ended, toLogged, toState } from './transitions.js'
@@ -42,27 +43,15 @@ export interface EvaluatorDeps {
   readonly delivery: DeliveryDeps
 }
 
-/** How the evaluation stands, for all instances. */
-export interface EvaluationStatus {
-  /** Everything that arrived before was judged. */
-  readonly untilMs: number
-  /** By rule, what keeps it from being evaluated. */
-  readonly problems: Readonly<Record<string, string>>
-  /** The rules that can't be evaluated now. */
-  readonly unknown: readonly string[]
-  /** Channels that do not deliver. */
-  readonly failing: Readonly<Record<string, FailingChannel>>
-}
-
 const LOCK = 'alerting:evaluator'
 const LEASE_MS = 15_000
-const STATUS = 'alerting:status'
-const STATUS_MS = 10 * MINUTE_MS
 const ALIVE = 'alerting:alive-since'
 /** Collectors that were silent for longer may have missed messages. */
 const ALIVE_MS = 2 * MINUTE_MS
-/** How soon it is seen that another second is stored. */
-const LOOK_MS = 200
+/** The time between two rounds while messages arrive. */
+const STEP_MS = 500
+/** How soon it is seen that more is stored. */
+const LOOK_MS = 100
 const MARKS_MS = 500
 const FAILED_MS = 2 * SECOND_MS
 /** Moments before the start that may not have been judged. */
@@ -72,13 +61,6 @@ const LOAD_MS = 120_000
 /** How far the clocks of instances may differ. */
 const SKEW_MS = 5 * SECOND_MS
 const PROBLEM_PAUSE_MS = MINUTE_MS
-
-export async function evaluationStatus(
-  state: Pick<State, 'get'>,
-): Promise<EvaluationStatus | null> {
-  const text = await state.get(STATUS)
-  return text === null ? null : (JSON.parse(text) as EvaluationStatus) // written below
-}
 
 export class Evaluator {
   readonly #deps: EvaluatorDeps
@@ -257,7 +239,7 @@ class Leading {
     await this.#stayAlive()
     this.#loaded ??= await this.#load()
     const markMs = await this.#deps.watermark.now()
-    const untilMs = Math.floor(markMs / SECOND_MS) * SECOND_MS
+    const untilMs = Math.floor(markMs / STEP_MS) * STEP_MS
     if (untilMs <= this.#countedMs) return
     await this.#count(untilMs)
     await this.#sync(untilMs)
@@ -306,9 +288,10 @@ class Leading {
     if (due.length === 0) return
     const blocks = await this.#deps.arrivals.newest({ timeoutMs: QUESTION_MS })
     const position = { atMs: Date.now(), blocks }
-    for (const fromMs of new Set(due.map(({ countedMs }) => countedMs))) {
-      const some = due.filter(({ countedMs }) => countedMs === fromMs)
-      await this.#read(some, { fromMs, toMs: untilMs, after: this.#positionAt(fromMs) }, false)
+    for (const some of groupedBy(due, (one) => JSON.stringify(rangeOf(one, untilMs)))) {
+      const { fromMs, toMs, isByEventTime } = rangeOf(some[0], untilMs)
+      const after = isByEventTime ? null : this.#positionAt(fromMs)
+      await this.#read(some, { fromMs, toMs, after }, false)
     }
     const oldestMs = Math.min(...[...this.#tracked.values()].map(({ countedMs }) => countedMs))
     const needed = this.#positions.findLastIndex(({ atMs }) => atMs <= oldestMs - SKEW_MS)
@@ -418,6 +401,7 @@ class Leading {
     if (made.length === 0) return
     for (const signal of this.#signals) signal.throwIfAborted()
     this.isUncertain = true
+    this.deliveries.prepare(made)
     await this.#deps.alertLog.append(made, this.#ending.signal)
     this.isUncertain = false
     this.#owed.push(...made.filter(isNews))
@@ -441,22 +425,40 @@ class Leading {
     }
     const failing = Object.fromEntries(this.deliveries.failing)
     const unknown = [...this.#problems.keys()]
-    const status: EvaluationStatus = { untilMs: this.#countedMs, problems, unknown, failing }
-    await this.#deps.state.set(STATUS, JSON.stringify(status), STATUS_MS)
+    const { dropped } = this.deliveries
+    const untilMs = this.#countedMs
+    const status: EvaluationStatus = { untilMs, problems, unknown, failing, dropped }
+    await shareStatus(this.#deps.state, status)
   }
+}
+
+const rangeOf = (tracked: TrackedRule, untilMs: number) => ({
+  ...tracked.rangeAt(untilMs),
+  isByEventTime: tracked.plan.isByEventTime,
+})
+
+function groupedBy<T>(all: readonly T[], keyOf: (one: T) => string): readonly [T, ...T[]][] {
+  const groups = new Map<string, [T, ...T[]]>()
+  for (const one of all) {
+    const group = groups.get(keyOf(one))
+    if (group === undefined) groups.set(keyOf(one), [one])
+    else group.push(one)
+  }
+  return [...groups.values()]
 }
 
 const reasonOf = (rule: Rule | undefined): string =>
   rule === undefined ? 'the rule was deleted or disabled' : 'the rule was changed'
 
 /** Rules that mean the same go on when they are changed. */
-const meaningOf = ({ fields: { q, kind, group_by: groupBy, max_age: maxAge } }: Rule): string =>
-  JSON.stringify([q, kind, groupBy, maxAge])
+const meaningOf = ({
+  fields: { q, kind, group_by: groupBy, max_age: maxAge, time },
+}: Rule): string => JSON.stringify([q, kind, groupBy, maxAge, time])
 
 const toRequest = (plan: Plan, counter: number, isLoad: boolean): CountRequest => {
   const of = plan.counters[counter]
   if (of === undefined) throw new Error('bug: no counter')
   const isLast = isLoad && plan.rule.fields.kind.type === 'absence'
-  const { groupBy, everyMs, maxAgeMs } = plan
-  return { counter: of, groupBy, everyMs, maxAgeMs, isLast }
+  const { groupBy, everyMs, maxAgeMs, isByEventTime } = plan
+  return { counter: of, groupBy, everyMs, maxAgeMs, isLast, isByEventTime }
 }

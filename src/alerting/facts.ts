@@ -1,6 +1,6 @@
 /*
  * What a notice tells beside its transition: what is normal, some of the events, and where the page shows more. A notice does not
- * wait longer than five seconds for them.
+ * wait longer than a second for them, and they are asked for before its transition is stored.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -41,6 +41,8 @@ interface FactsDeps extends CountDeps {
 }
 
 const QUESTION_MS = 5 * SECOND_MS
+/** How long a notice waits. */
+const WAIT_MS = SECOND_MS
 const MAX_ASKING = 16
 const KEPT = 200
 const SAMPLE_CHARS = 200
@@ -76,7 +78,7 @@ export function createFacts(deps: FactsDeps): FactsOf {
     const found = known.get(one.id) ?? (isBusy || asking >= MAX_ASKING ? null : find(one))
     if (found === null) return { ...NOTHING, links }
     known.set(one.id, found)
-    const late = sleep(QUESTION_MS, NOTHING, { ref: false })
+    const late = sleep(WAIT_MS, NOTHING, { ref: false })
     return { ...(await Promise.race([found, late])), links }
   }
 }

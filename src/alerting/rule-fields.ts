@@ -47,6 +47,13 @@ export const RuleFields = Type.Object(
         description: 'further groups are left out; default 500',
       }),
     ),
+    time: Type.Optional(
+      Type.Union([Type.Literal('arrival'), Type.Literal('event')], {
+        description:
+          'the time by which messages are counted: arrival (the default), or their own, which is asked for each time; ' +
+          'for `threshold`, `ratio` and `change` against the window before',
+      }),
+    ),
     max_age: Type.Optional(
       Type.String({
         ...Duration,

@@ -79,7 +79,7 @@ export const Kind = Type.Union([
       known: Type.Optional(
         Type.String({
           ...Duration,
-          description: 'of groups that were seen within this time, up to 7d; default 24h',
+          description: 'of groups that were seen within this time, up to 7d; default 7d',
         }),
       ),
     },
@@ -132,6 +132,13 @@ export const Kind = Type.Union([
         description: 'a template whose first event is less than an hour old',
       }),
       min_severity: Type.Optional(SeveritySchema),
+      also_reappeared_after: Type.Optional(
+        Type.String({
+          ...Duration,
+          description:
+            'also one that comes again after it was not seen for so long, 1h to 30d; by whole hours',
+        }),
+      ),
       window: Window,
       at_least: Type.Optional(Type.Integer({ ...AtLeast, description: 'occurrences; default 1' })),
     },

@@ -28,6 +28,8 @@ export interface Plan {
   readonly spanMs: number
   readonly forMs: number
   readonly keepFiringMs: number
+  /** Whether messages are counted by their own time. */
+  readonly isByEventTime: boolean
   readonly nOfM: readonly [n: number, m: number]
   readonly notify: {
     readonly waitMs: number
@@ -56,11 +58,31 @@ export function planRule(rule: Rule): Plan | RuleFault {
     counters,
     groupBy: GROUPS[fields.kind.type] ?? fields.group_by ?? [],
     maxGroups: fields.max_groups ?? 500,
+    isByEventTime: fields.time === 'event',
     ...timesOf(fields),
     notify: notifyOf(fields),
   }
   if (plan.maxAgeMs > MAX_KNOWN_MS) return { path: 'max_age', message: 'is at most 7d' }
-  return everyFault(plan) ?? notifyFault(plan) ?? spanFault(plan) ?? groupFault(fields) ?? plan
+  return faultOf(plan) ?? plan
+}
+
+const faultOf = (plan: Plan): RuleFault | null =>
+  everyFault(plan) ??
+  notifyFault(plan) ??
+  spanFault(plan) ??
+  groupFault(plan.rule.fields) ??
+  timeFault(plan.rule.fields)
+
+function timeFault({ time, kind }: RuleFields): RuleFault | null {
+  const isCounted = kind.type === 'threshold' || kind.type === 'ratio' || kind.type === 'change'
+  if (time !== 'event' || (isCounted && !isAgainstPast(kind))) return null
+  return { path: 'time', message: 'is for threshold, ratio and change against the window before' }
+}
+
+/** Whether its windows are asked for as a whole at each of its times. */
+export const isAskedWhole = ({ rule, isByEventTime }: Plan): boolean => {
+  const { kind } = rule.fields
+  return isByEventTime || kind.type === 'value' || isAgainstPast(kind)
 }
 
 /** Kinds that have groups of their own. */
@@ -106,7 +128,7 @@ function notifyFault({ notify }: Plan): RuleFault | null {
 function spanOf({ kind }: RuleFields, windowMs: number): number {
   if (kind.type === 'anomaly') return NEWS_MS + HOUR_MS
   if (kind.type === 'change') return isAgainstPast(kind) ? windowMs : 2 * windowMs
-  return kind.type === 'absence' ? toMs(kind.known ?? '24h') : windowMs
+  return kind.type === 'absence' ? toMs(kind.known ?? '7d') : windowMs
 }
 
 const everyFor = (kind: Kind, windowMs: number): number => {

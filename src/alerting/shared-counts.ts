@@ -49,7 +49,8 @@ export function toShared(
   index: number,
   resolve: (query: Query) => Query,
 ): SharedRequest | null {
-  if (counter.kind !== 'events' || !groupBy.every((name) => GROUPS.has(name))) return null
+  if (counter.kind !== 'events' || counter.unseenMs !== undefined) return null
+  if (!groupBy.every((name) => GROUPS.has(name))) return null
   const matcher = matcherOf(resolve(counter.query))
   return matcher === null ? null : { counter, groupBy, everyMs, index, matcher }
 }

@@ -19,6 +19,12 @@ export class SlotCounts {
     for (let i = at; i < this.#totals.length; i++) this.#totals[i] = (this.#totals[i] ?? 0) + count
   }
 
+  clear(): void {
+    this.#slots = []
+    this.#counts = []
+    this.#totals = []
+  }
+
   /** Sets what was counted in a slot. */
   put(slot: number, count: number): void {
     this.add(slot, count - (this.at(slot) ?? 0))

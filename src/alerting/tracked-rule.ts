@@ -6,7 +6,7 @@
 import type { Count } from './count.js'
 import type { LoggedFinding } from './log.js'
 import { INACTIVE, step, type GroupStatus, type Transition } from './machine.js'
-import { isAgainstPast, type Plan } from './rule.js'
+import { isAskedWhole, type Plan } from './rule.js'
 import { SlotCounts } from './slot-counts.js'
 import { judge, type GroupCounts, type KnownTime } from './verdict.js'
 
@@ -64,6 +64,14 @@ export class TrackedRule {
     return this.#mayFireEarly || this.#nextTickMs <= untilMs
   }
 
+  /** What has to be counted now: what arrived since the last time, or the whole past of the last moment anew. */
+  rangeAt(untilMs: number): { readonly fromMs: number; readonly toMs: number } {
+    const { isByEventTime, everyMs, spanMs } = this.plan
+    if (!isByEventTime) return { fromMs: this.countedMs, toMs: untilMs }
+    const toMs = Math.floor(untilMs / everyMs) * everyMs
+    return { fromMs: Math.max(0, toMs - spanMs), toMs }
+  }
+
   /** Takes over the state of a group. */
   restore({ group: values, status, finding = null }: Restored): void {
     const group = this.#groupOf(values, true)
@@ -80,25 +88,20 @@ export class TrackedRule {
 
   /** @param counter index of the plan's counter */
   add(counter: number, counts: readonly Count[]): void {
-    for (const { slot, group: values, count, finding } of counts) {
-      const group = this.#groupOf(values)
-      const slots = group?.slots[counter]
-      if (group === null || slots === undefined) continue
-      if (finding === undefined) slots.add(slot, count)
-      else slots.put(slot, count)
-      if (finding !== undefined && (slot >= group.lastSlot || group.finding === null))
-        group.finding = finding
-      if (counter === 0) group.lastSlot = Math.max(group.lastSlot, slot)
-      group.isTouched = true
+    // Messages that came late are among those of earlier slots.
+    if (this.plan.isByEventTime)
+      for (const { slots } of this.#groups.values()) slots[counter]?.clear()
+    for (const count of counts) {
+      const group = this.#groupOf(count.group)
+      if (group !== null) note(group, counter, count)
     }
   }
 
   /** Judges every group at each moment that is due. @param untilMs everything that arrived before is counted */
   evaluate(untilMs: number, known: KnownTime): readonly GroupTransition[] {
     const made: GroupTransition[] = []
-    const { everyMs, rule } = this.plan
-    // Metrics and counts of the past are asked for the last window only.
-    if (rule.fields.kind.type === 'value' || isAgainstPast(rule.fields.kind))
+    const { everyMs } = this.plan
+    if (isAskedWhole(this.plan))
       this.#nextTickMs = Math.max(this.#nextTickMs, Math.floor(untilMs / everyMs) * everyMs)
     const isTick = this.#nextTickMs <= untilMs
     for (; this.#nextTickMs <= untilMs; this.#nextTickMs += everyMs) {
@@ -143,7 +146,8 @@ export class TrackedRule {
   /** Counts of slots that are not over can only grow. */
   get #mayFireEarly(): boolean {
     const { kind } = this.plan.rule.fields
-    if (kind.type === 'new_template') return true
+    if (this.plan.isByEventTime) return false
+    if (kind.type === 'new_template') return kind.also_reappeared_after === undefined
     return kind.type === 'threshold' && (kind.op === '>' || kind.op === '>=')
   }
 
@@ -172,4 +176,14 @@ export class TrackedRule {
       if (isEmpty && groupBy.length > 0 && status.state === 'inactive') this.#groups.delete(key)
     }
   }
+}
+
+function note(group: Group, counter: number, { slot, count, finding }: Count): void {
+  const slots = group.slots[counter]
+  if (finding === undefined) slots?.add(slot, count)
+  else slots?.put(slot, count)
+  if (finding !== undefined && (slot >= group.lastSlot || group.finding === null))
+    group.finding = finding
+  if (counter === 0) group.lastSlot = Math.max(group.lastSlot, slot)
+  group.isTouched = true
 }

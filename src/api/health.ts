@@ -18,7 +18,7 @@ interface ProbeResult {
 /** Checks one dependency; an exception means down. */
 export type Probe = (signal: AbortSignal) => Promise<ProbeResult> | ProbeResult
 
-const CHECKS = ['clickhouse', 'state', 'spool', 'workers'] as const
+const CHECKS = ['clickhouse', 'state', 'spool', 'workers', 'alerts'] as const
 export type CheckName = (typeof CHECKS)[number]
 
 interface Check extends ProbeResult {
@@ -47,7 +47,7 @@ interface HealthOptions {
 
 /**
  * The service is down without ClickHouse, the write-ahead log (check `spool`) or the workers, and degraded
- * without the shared state, which holds limits and caches.
+ * without the shared state, which holds limits and caches, or where alerts are not raised or not told.
  */
 export function createHealth(
   probes: Readonly<Record<CheckName, Probe>>,
@@ -58,13 +58,14 @@ export function createHealth(
   ) as Record<CheckName, () => Promise<Check>> // one for each name
   let current: { readonly report: Promise<HealthReport>; readonly sinceMs: number } | null = null
   const ask = async (): Promise<HealthReport> => {
-    const [clickhouse, state, spool, workers] = await Promise.all([
+    const [clickhouse, state, spool, workers, alerts] = await Promise.all([
       checks.clickhouse(),
       checks.state(),
       checks.spool(),
       checks.workers(),
+      checks.alerts(),
     ])
-    const found = { clickhouse, state, spool, workers }
+    const found = { clickhouse, state, spool, workers, alerts }
     return { status: overall(found), checks: found }
   }
   return {
@@ -79,10 +80,11 @@ export function createHealth(
 }
 
 function overall(checks: HealthReport['checks']): HealthReport['status'] {
-  const { state, ...vital } = checks
+  const { state, alerts, ...vital } = checks
   const statuses = Object.values(vital).map(({ status }) => status)
   if (statuses.includes('down')) return 'down'
-  return state.status !== 'ok' || statuses.includes('degraded') ? 'degraded' : 'ok'
+  const isWhole = state.status === 'ok' && alerts.status === 'ok'
+  return !isWhole || statuses.includes('degraded') ? 'degraded' : 'ok'
 }
 
 /** A pending probe is not started again, so that hung ones do not accumulate. */
@@ -137,6 +139,7 @@ interface Probed {
   readonly pool: Pool
   readonly writer: Writer
   readonly retention: Pick<Retention, 'droppedForDisk'>
+  readonly alertProblem: () => Promise<string | null>
 }
 
 export const healthProbes = ({
@@ -146,6 +149,7 @@ export const healthProbes = ({
   pool,
   writer,
   retention,
+  alertProblem,
 }: Probed): Readonly<Record<CheckName, Probe>> => ({
   clickhouse: async (signal) => {
     await store.ping({ signal })
@@ -178,5 +182,9 @@ export const healthProbes = ({
   workers: async () => {
     await pool.ping()
     return { status: 'ok', detail: `${pool.workers} threads` }
+  },
+  alerts: async () => {
+    const detail = await alertProblem()
+    return detail === null ? { status: 'ok' } : { status: 'degraded', detail }
   },
 })

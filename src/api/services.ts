@@ -1,5 +1,5 @@
 import type { RunBacktest } from '../alerting/backtest.js'
-import type { EvaluationStatus } from '../alerting/evaluator.js'
+import type { EvaluationStatus } from '../alerting/status.js'
 import type { Channels } from '../alerting/channel.js'
 import type { Delivery } from '../alerting/delivery-log.js'
 import type { Send } from '../alerting/send.js'

@@ -38,6 +38,7 @@ const HealthSchema = Type.Object(
       state: CheckSchema,
       spool: QueueSchema,
       workers: CheckSchema,
+      alerts: CheckSchema,
     }),
   },
   { title: 'Health' },
@@ -51,7 +52,7 @@ function toHealth({ status, checks }: HealthReport, version: string, caller: Cal
     ...(caller === null ? {} : { latency_ms: check.latencyMs }),
     ...(caller === null || check.detail === undefined ? {} : { detail: check.detail }),
   })
-  const { clickhouse, state, spool, workers } = checks
+  const { clickhouse, state, spool, workers, alerts } = checks
   return {
     status,
     version,
@@ -66,6 +67,7 @@ function toHealth({ status, checks }: HealthReport, version: string, caller: Cal
           : { oldest_s: Math.round(spool.oldestMs / 100) / 10 }),
       },
       workers: show(workers),
+      alerts: show(alerts),
     },
   }
 }
@@ -99,7 +101,7 @@ const views = [
     summary: 'State of the service and of its dependencies',
     description:
       'The service is down (503) without ClickHouse, the queue on disk (`spool`) or the workers, and degraded without ' +
-      'the shared state (Redis). ' +
+      'the shared state (Redis), or where alert rules are not evaluated, a channel fails or notices were dropped (`alerts`). ' +
       'Latencies and details are shown to authenticated callers. Answers within two seconds.',
     role: 'public',
     reply: HealthSchema,

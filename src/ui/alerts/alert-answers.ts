@@ -82,6 +82,7 @@ const FIELD_NAMES = {
   group_by: true,
   max_groups: true,
   max_age: true,
+  time: true,
   every: true,
   notify: true,
   opens: true,

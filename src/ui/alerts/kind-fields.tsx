@@ -145,16 +145,7 @@ export function KindFields({ kind, onChange }: KindFieldsProps) {
         </div>
       )
     case 'new_template':
-      return (
-        <div class="pair">
-          <Window window={kind.window} onChange={(window) => onChange({ ...kind, window })} />
-          <Amount
-            label="Occurrences, at least"
-            value={kind.at_least ?? 1}
-            onChange={(least) => onChange({ ...kind, at_least: least })}
-          />
-        </div>
-      )
+      return <NewTemplate kind={kind} onChange={onChange} />
     case 'anomaly':
       return (
         <>
@@ -179,6 +170,31 @@ export function KindFields({ kind, onChange }: KindFieldsProps) {
       )
   }
 }
+
+interface NewTemplateProps {
+  readonly kind: Extract<Kind, { type: 'new_template' }>
+  readonly onChange: (kind: Kind) => void
+}
+
+const NewTemplate = ({ kind, onChange }: NewTemplateProps) => (
+  <div class="pair">
+    <Window window={kind.window} onChange={(window) => onChange({ ...kind, window })} />
+    <Amount
+      label="Occurrences, at least"
+      value={kind.at_least ?? 1}
+      onChange={(least) => onChange({ ...kind, at_least: least })}
+    />
+    <Text
+      label="Or comes again after"
+      value={kind.also_reappeared_after ?? ''}
+      placeholder="never"
+      onChange={(after) => {
+        const { also_reappeared_after: _before, ...rest } = kind
+        onChange(after === '' ? rest : { ...rest, also_reappeared_after: after })
+      }}
+    />
+  </div>
+)
 
 interface WindowProps {
   readonly window: string

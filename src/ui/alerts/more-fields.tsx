@@ -59,6 +59,17 @@ export function MoreFields({ fields, onChange }: MoreFieldsProps) {
           }}
         />
       </div>
+      <label>
+        <input
+          type="checkbox"
+          checked={fields.time === 'event'}
+          onChange={({ currentTarget: { checked } }) => {
+            const { time: _before, ...rest } = fields
+            onChange(checked ? { ...rest, time: 'event' } : rest)
+          }}
+        />{' '}
+        Messages count by their own time, and not by that of their arrival
+      </label>
       {fields.notify !== undefined && (
         <NotifyTimes
           notify={fields.notify}

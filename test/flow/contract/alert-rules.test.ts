@@ -134,6 +134,73 @@ beside('a rule begins with what is stored, and old messages are not counted', as
   t.equal(alert.value, 3)
 })
 
+beside('messages count when they arrive, or at their own time', async (t) => {
+  const window = { type: 'threshold', window: '10s', op: '>=', fire: 1 }
+  const arrived = await make({ q: 'host:clocks', kind: { ...window, window: '1m', fire: 3 } })
+  const byOwnTime = await make({ q: 'host:clocks', kind: window, time: 'event' })
+  const tooLate = await make({ q: 'host:late', kind: window, time: 'event' })
+  const untilLate = await make({ q: 'host:late', kind: window })
+  const shifted = (seconds: number): string => new Date(Date.now() + seconds * 1_000).toISOString()
+  // Two clocks are off, and one message was on its way for some seconds.
+  await ingest([
+    ...events(1, { host: 'clocks', timestamp: shifted(-50 * 60) }),
+    ...events(1, { host: 'clocks', timestamp: shifted(7_200) }),
+    ...events(1, { host: 'clocks', timestamp: shifted(-3) }),
+    ...events(2, { host: 'late', timestamp: shifted(-60) }),
+  ])
+  const [all] = await untilAlerts(arrived, 1)
+  t.equal(all.value, 3)
+  const [own] = await untilAlerts(byOwnTime, 1)
+  t.equal(own.value, 1)
+  await untilAlerts(untilLate, 1)
+  t.same(await alertsOf(tooLate), [], 'no window that holds them ended after they came')
+  const refused = await call('POST /api/alert-rules', {
+    json: rule({ kind: { type: 'absence', for: '10s' }, time: 'event' }),
+  })
+  t.match(refused.body.detail.details.errors, [{ path: 'time' }])
+})
+
+beside('a template that comes again is told of', async (t) => {
+  const timestamp = new Date(Date.now() - 5 * 3_600_000).toISOString()
+  const again = (minutes: number) => ({
+    source: 'shop',
+    host: 'again-later',
+    severity: 'error',
+    message: `the comet was seen for ${minutes} minutes`,
+  })
+  await ingest([{ ...again(3), timestamp }])
+  const kind = { type: 'new_template', window: '10s' }
+  const ids = {
+    fresh: await make({ q: 'host:again-later', kind }),
+    after2h: await make({ q: 'host:again-later', kind: { ...kind, also_reappeared_after: '2h' } }),
+    after9h: await make({ q: 'host:again-later', kind: { ...kind, also_reappeared_after: '9h' } }),
+  }
+  await ingest([again(4)])
+  const [alert] = await untilAlerts(ids.after2h, 1)
+  t.match(alert, { value: 1, group: { template: /^[0-9a-f]{16}$/ } })
+  t.same([...(await alertsOf(ids.fresh)), ...(await alertsOf(ids.after9h))], [])
+})
+
+beside('of 10,000 groups as many are followed as the rule says', async (t) => {
+  const kind = { type: 'threshold', window: '1m', op: '>=', fire: 1 }
+  const each = await make({ q: 'source:many', kind, group_by: ['host'], max_groups: 20 })
+  const whole = await make({ q: 'source:many', kind: { ...kind, fire: 10_000 } })
+  const all = Array.from({ length: 10_000 }, (_, i) => ({
+    source: 'many',
+    host: `host-${i}`,
+    message: `host ${i} is up`,
+  }))
+  await ingest(all)
+  const [alert] = await untilAlerts(whole, 1)
+  t.equal(alert.value, 10_000)
+  t.equal((await untilAlerts(each, 20)).length, 20)
+  const shown = await eventually(
+    async () => (await call(`GET /api/alert-rules/${each}`)).body,
+    ({ problem }) => problem !== null,
+  )
+  t.match(shown, { firing: 20, problem: 'it has more than 20 groups; the others are left out' })
+})
+
 beside('rules of every kind fire', async (t) => {
   const ids = {
     ratio: await make({

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { createHealth, healthProbes, type CheckName, type Probe } from '../../../src/api/health.js'
 
 const ok: Probe = () => ({ status: 'ok' })
-const well = { clickhouse: ok, state: ok, spool: ok, workers: ok }
+const well = { clickhouse: ok, state: ok, spool: ok, workers: ok, alerts: ok }
 const broken: Probe = () => Promise.reject(new Error('refused'))
 const hanging: Probe = () => new Promise(() => undefined)
 

@@ -11,7 +11,7 @@ import { createMetrics } from '../../../src/telemetry/metrics.js'
 import { startApi, type FakeServices } from '../../support/api.js'
 
 const ok: Probe = () => ({ status: 'ok', detail: 'all is well' })
-const well = { clickhouse: ok, state: ok, spool: ok, workers: ok }
+const well = { clickhouse: ok, state: ok, spool: ok, workers: ok, alerts: ok }
 const key = cursorKey('a secret of more than thirty-two characters')
 const cleared = {
   events: 1,
@@ -46,7 +46,7 @@ void test('health is public; its details require a login', async (t) => {
       ...status,
       version: '1.2.3',
       uptime_s: 0,
-      checks: { clickhouse: status, state: status, spool: status, workers: status },
+      checks: { clickhouse: status, state: status, spool: status, workers: status, alerts: status },
     },
   )
   const { body } = await call('viewer', 'GET /api/monitoring/health')

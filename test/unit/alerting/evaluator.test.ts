@@ -1,0 +1,172 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { test } from 'tap'
+import { Evaluator, type EvaluatorDeps } from '../../../src/alerting/evaluator.js'
+import type { LoggedTransition } from '../../../src/alerting/log.js'
+import type { Rule } from '../../../src/alerting/rule.js'
+import type { RuleFields } from '../../../src/alerting/rule-fields.js'
+import type { Evaluated } from '../../../src/alerting/system-alert.js'
+import { createInProcessState } from '../../../src/coordination/memory-state.js'
+import { AppError } from '../../../src/model/errors.js'
+import { MINUTE_MS, SECOND_MS } from '../../../src/model/time.js'
+import { createLog } from '../../../src/telemetry/log.js'
+
+/** When the first message arrives; the evaluator is alive since then. */
+const T0 = Math.ceil(Date.now() / MINUTE_MS) * MINUTE_MS
+
+const toRule = (fields: Partial<RuleFields>, version = 1): Rule => ({
+  id: 'r',
+  version,
+  createdAtMs: 0,
+  updatedAtMs: 0,
+  updatedBy: 'u',
+  fields: {
+    name: 'rule',
+    severity: 'P2',
+    kind: { type: 'threshold', window: '5m', op: '>', fire: 10 },
+    for: '1m',
+    keep_firing_for: '0s',
+    ...fields,
+  },
+})
+
+/** A world in which messages arrive and are stored; time is when it says so. */
+function createWorld(arrivals: Readonly<Record<number, number>>) {
+  const log: LoggedTransition[] = []
+  const told: Evaluated[] = []
+  const world = {
+    rule: toRule({}),
+    /** Everything that arrived before is stored; seconds after T0. */
+    storedS: 0,
+    isAway: false,
+    rounds: 0,
+    log,
+    told,
+    state: createInProcessState({ onError: () => undefined }),
+    transitions: () =>
+      log.map(({ from, to, atMs, value }) => `${(atMs - T0) / SECOND_MS}s ${from}>${to} ${value}`),
+  }
+  const orFail = (): void => {
+    if (world.isAway) throw new AppError('dependency_unavailable', 'clickhouse is away')
+  }
+  const deps: EvaluatorDeps = {
+    state: world.state,
+    log: createLog('silent'),
+    alertLog: {
+      append: async (made) => {
+        orFail()
+        log.push(...made)
+      },
+      last: async () => {
+        orFail()
+        return log.slice(-1)
+      },
+      history: async () => [],
+    },
+    counts: {
+      read: async (requests, { fromMs, toMs }) => {
+        orFail()
+        return requests.map(({ everyMs }) =>
+          Object.entries(arrivals)
+            .map(([second, count]) => ({ atMs: T0 + Number(second) * SECOND_MS, count }))
+            .filter(({ atMs }) => atMs >= fromMs && atMs < toMs)
+            .map(({ atMs, count }) => ({ slot: Math.floor(atMs / everyMs), group: [], count })),
+        )
+      },
+    },
+    arrivals: { newest: async () => [] },
+    watermark: { now: async () => T0 + world.storedS * SECOND_MS },
+    rules: { list: () => [world.rule] },
+    project: async () => undefined,
+    systemAlert: async (evaluated) => {
+      world.rounds++
+      told.push(evaluated)
+    },
+    delivery: {
+      deliveryLog: {
+        record: () => undefined,
+        idle: async () => undefined,
+        of: async () => new Map(),
+        recent: async function* () {
+          yield []
+        },
+        receiptOf: async () => null,
+      },
+      channels: { find: () => null, targetOf: () => null },
+      quietOf: () => null,
+      send: async () => ({
+        outcome: 'sent',
+        status: 200,
+        latencyMs: 0,
+        error: null,
+        receipt: null,
+      }),
+      factsOf: async () => ({ usual: null, samples: [], links: null }),
+      isAcknowledged: () => false,
+      log: createLog('silent'),
+    },
+  }
+  /** Stores what arrived until then, and waits until it was judged. */
+  const store = async (untilS: number): Promise<void> => {
+    world.storedS = untilS
+    const before = world.rounds
+    while (world.rounds < before + 2) await sleep(10)
+  }
+  const start = (): Evaluator => {
+    const evaluator = new Evaluator(deps)
+    evaluator.start(true)
+    return evaluator
+  }
+  return { world, store, start }
+}
+
+void test('what a store misses in ten minutes is judged in order when it is back', async (t) => {
+  const { world, store, start } = createWorld({ 5: 20, 20: 1 })
+  const evaluator = start()
+  await store(30)
+  const before = ['10s inactive>pending 20']
+  t.same(world.transitions(), before)
+  world.isAway = true
+  await store(30)
+  await store(31)
+  t.same(world.transitions(), before, 'nothing fires and nothing resolves meanwhile')
+  t.equal(world.told.at(-1)?.untilMs, T0 + 30 * SECOND_MS, 'it is known since when')
+  world.isAway = false
+  await store(660)
+  t.same(world.transitions(), [...before, '70s pending>firing 21', '310s firing>resolved 1'])
+  t.equal(new Set(world.log.map(({ id }) => id)).size, 3)
+  await evaluator.close()
+})
+
+void test('a restart in the middle of `for` changes nothing', async (t) => {
+  const { world, store, start } = createWorld({ 5: 20 })
+  const first = start()
+  await store(30)
+  await first.close()
+  const second = start()
+  await store(60)
+  await second.close()
+  t.same(world.transitions(), ['10s inactive>pending 20'])
+  const third = start()
+  await store(80)
+  await third.close()
+  t.same(world.transitions(), ['10s inactive>pending 20', '70s pending>firing 20'])
+})
+
+void test('a rule that changes while it fires goes on where it means the same', async (t) => {
+  const { world, store, start } = createWorld({ 5: 20, 400: 30 })
+  world.rule = toRule({ for: '0s' })
+  const evaluator = start()
+  await store(30)
+  world.rule = toRule({ for: '0s', name: 'renamed', severity: 'P1' }, 2)
+  await store(60)
+  t.same(world.transitions(), ['10s inactive>firing 20'], 'another name is no other alert')
+  const kind = { type: 'threshold', window: '5m', op: '>', fire: 25 } as const
+  world.rule = toRule({ for: '0s', kind }, 3)
+  await store(90)
+  t.match(world.log.slice(1), [{ from: 'firing', to: 'resolved', reason: 'the rule was changed' }])
+  world.log.pop()
+  await store(420)
+  t.match(world.transitions().slice(1), [/^4[012]0s inactive>firing 30$/])
+  t.equal(new Set(world.log.map(({ alertId }) => alertId)).size, 2, 'two alerts')
+  await evaluator.close()
+})
