@@ -48,8 +48,11 @@ export async function readHours(
   return await store.query(hoursSql, params, { ...options, settings: ONE_THREAD })
 }
 
-/** The parameters of event_hours: 1 for each severity and priority of the filter, 0 for the others. */
-function toCounters({ severities, priorities }: EventFilter): Readonly<Record<string, 0 | 1>> {
+/** 1 for each severity and priority of the filter, 0 for the others, as parameters of a statement. */
+export function toCounters({
+  severities,
+  priorities,
+}: EventFilter): Readonly<Record<string, 0 | 1>> {
   const isWanted = (wanted: readonly string[] | null, one: string): 0 | 1 =>
     wanted === null || wanted.includes(one) ? 1 : 0
   return Object.fromEntries([

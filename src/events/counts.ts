@@ -10,14 +10,13 @@ import { statement } from '../clickhouse/statement.js'
 import type { Severity } from '../model/event.js'
 import type { Field } from '../query/ast.js'
 import type { Condition } from './bind.js'
-import { toConditions, type Matches } from './conditions.js'
 import { createDictionary } from './dictionary-matches.js'
 import { matchesNothing } from './filter.js'
 import { fieldKey, keyText, type FieldNames } from './field-expression.js'
-import { beginningMs, occurrenceRows, repeatedWithin, type RangeQuestion } from './occurrences.js'
+import { countEvents } from './event-count.js'
+import { beginningMs, occurrenceRows, type RangeQuestion } from './occurrences.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
-import { NO_HOURS, rollupOf, rollupRows, wholeHours, type WholeHours } from './rollup-rows.js'
-import { toTemplateNumber } from './row-condition.js'
+import { rollupOf, rollupRows } from './rollup-rows.js'
 
 export interface CountBy {
   /** Null counts all together. */
@@ -64,7 +63,6 @@ interface CountRow {
 type Params = Readonly<Record<string, unknown>>
 
 const countsSql = statement<Params, CountRow>('event_counts')
-const begunSql = statement<Params, { readonly events: number }>('event_begun')
 
 /** More different values take too much memory; the question is then asked of a shorter range. */
 const MAX_GROUPS = 1_000_000
@@ -115,15 +113,20 @@ export function createCounter({ store, retention }: CountOptions) {
     options: RequestOptions,
   ): Promise<Condition> => occurrenceRows(question, await matchesOf(question, options), expressions)
 
+  /** The rows of a rollup that counts by what is asked for; null when none does. */
+  const rolledUpRows = (question: RangeQuestion, by: CountBy): Condition | null => {
+    const isAnswered = by.counted === 'occurrences' && isKept(question)
+    const rollup = isAnswered ? rollupOf(question.filter, by) : null
+    return rollup === null ? null : rollupRows(question, rollup, by)
+  }
+
   const countBy = async (
     question: RangeQuestion,
     by: CountBy,
     options: RequestOptions,
   ): Promise<Counts> => {
-    const { filter, fromMs, toMs } = question
-    if (fromMs >= toMs || matchesNothing(filter)) return NOTHING
-    const rollup = by.counted === 'occurrences' && isKept(question) ? rollupOf(filter, by) : null
-    const rolledUp = rollup === null ? null : rollupRows(question, rollup, by)
+    if (question.fromMs >= question.toMs || matchesNothing(question.filter)) return NOTHING
+    const rolledUp = rolledUpRows(question, by)
     const key = by.field === null ? NO_VALUE : fieldKey(by.field, 'field_')
     const statementOf = toStatement(rolledUp ?? (await rowsOf(question, [key], options)), by)
     const settings = { ...GROUP_LIMITS, ...options.settings }
@@ -136,13 +139,17 @@ export function createCounter({ store, retention }: CountOptions) {
   /** The number of events of a range. */
   const events = async (question: RangeQuestion, options: RequestOptions): Promise<number> => {
     if (question.fromMs >= question.toMs || matchesNothing(question.filter)) return 0
-    const hours = isKept(question) ? wholeHours(question) : NO_HOURS
-    const { sql, params } = toBegun(question, await matchesOf(question, options), hours)
-    const [row] = await store.query(sql, params, options)
-    return row?.events ?? 0
+    const found = await matchesOf(question, options)
+    return await countEvents(store, question, { found, isKept: isKept(question) }, options)
   }
 
-  return { rowsOf, countBy, events }
+  return {
+    rowsOf,
+    countBy,
+    events,
+    isRolledUp: (question: RangeQuestion, by: CountBy): boolean =>
+      rolledUpRows(question, by) !== null,
+  }
 }
 
 function toStatement(rows: Condition, { field, names, stepS, counted, top }: CountBy) {
@@ -157,29 +164,6 @@ function toStatement(rows: Condition, { field, names, stepS, counted, top }: Cou
     limit: top + 2,
   }
   return { sql: { ...countsSql, sql }, params }
-}
-
-function toBegun(question: RangeQuestion, found: Matches, hours: WholeHours) {
-  const conditions = toConditions(question.filter, { found, endMs: question.endMs })
-  const repeated = repeatedWithin(question)
-  const begun = beginningMs(question)
-  const parts: Readonly<Record<string, string>> = {
-    conditions: conditions.map(({ sql }) => `AND ${sql}`).join('\n        '),
-    repeated: `AND ${repeated.sql}`,
-  }
-  const sql = begunSql.sql.replaceAll(/\/\*([a-z]+)\*\//g, (_, name: string) => parts[name] ?? '')
-  const { sources, templateIds } = question.filter
-  const params = {
-    ...repeated.params,
-    from_ms: begun,
-    to_ms: question.toMs,
-    hours_from: hours.fromS,
-    hours_until: hours.untilS,
-    sources: sources ?? [],
-    template_ids: (templateIds ?? []).map(toTemplateNumber),
-    ...Object.assign({}, ...conditions.map((one) => one.params)),
-  }
-  return { sql: { ...begunSql, sql }, params }
 }
 
 const NO_VALUE: Condition = { sql: "''", params: {} }

@@ -95,7 +95,7 @@ export function createEvents(
       windowMs,
     }),
     histogram: createHistogram({ store, counter, bounded }),
-    facets: createFacets({ counter, bounded }),
+    facets: createFacets({ store, counter, bounded }),
     stats: createStats({ store, counter, bounded }),
     fields: createFields({ store, counter, bounded }),
     /** Counts by one field. */

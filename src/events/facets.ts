@@ -1,13 +1,16 @@
 /*
- * The most frequent values of several fields. Each field is counted by itself, from a rollup where one counts by it, a few at a
- * time. All values are counted, so the counts are exact.
+ * The most frequent values of several fields. A field is counted from a rollup where one counts by it; for all others together
+ * the events are read once. All values are counted, so the counts are exact.
  */
 
-import type { Bounded, createBoundedRange } from './bounded-range.js'
-import type { Counter, Counts } from './counts.js'
+import type { RequestOptions, Store } from '../clickhouse/client.js'
+import { statement } from '../clickhouse/statement.js'
 import type { Field } from '../query/ast.js'
-import type { FieldNames } from './field-expression.js'
-import type { EventQuestion } from './occurrences.js'
+import type { Bounded, createBoundedRange } from './bounded-range.js'
+import { GROUP_LIMITS, type CountBy, type Counter, type ValueCount } from './counts.js'
+import { fieldKey, keyText, type FieldNames } from './field-expression.js'
+import { matchesNothing } from './filter.js'
+import type { EventQuestion, RangeQuestion } from './occurrences.js'
 
 export interface FacetsQuery {
   readonly question: EventQuestion
@@ -17,32 +20,101 @@ export interface FacetsQuery {
   readonly names: FieldNames
 }
 
+interface Facet {
+  /** Most frequent first. */
+  readonly values: readonly Pick<ValueCount, 'value' | 'count'>[]
+  /** How many different values there are. */
+  readonly distinct: number
+}
+
 interface Facets {
   readonly total: number
   /** In the order of the fields. */
-  readonly facets: readonly Pick<Counts, 'distinct' | 'values'>[]
+  readonly facets: readonly Facet[]
 }
 
-/** More are no faster on a few cores. */
-const AT_ONCE = 2
+interface FacetRow {
+  readonly field: number
+  readonly value: string
+  readonly counted: number
+  readonly known: number
+}
 
-interface FacetsOptions {
+const facetsSql = statement<Readonly<Record<string, unknown>>, FacetRow>('event_facets')
+
+interface FacetsDeps {
+  readonly store: Pick<Store, 'query'>
   readonly counter: Counter
   readonly bounded: ReturnType<typeof createBoundedRange>
 }
 
 export const createFacets =
-  ({ counter, bounded }: FacetsOptions) =>
+  ({ store, counter, bounded }: FacetsDeps) =>
   ({ question, fields, top, names }: FacetsQuery, signal?: AbortSignal): Promise<Bounded<Facets>> =>
     bounded(question, signal, async (range, options) => {
-      const counted: Counts[] = []
-      const waiting = fields.map((field, i) => async () => {
-        const by = { field, stepS: 0, counted: 'occurrences', top, names } as const
-        counted[i] = await counter.countBy(range, by, options)
+      if (range.fromMs >= range.toMs || matchesNothing(range.filter))
+        return { total: 0, facets: fields.map(() => ({ values: [], distinct: 0 })) }
+      const byOf = (field: Field): CountBy => ({
+        field,
+        stepS: 0,
+        counted: 'occurrences',
+        top,
+        names,
       })
-      const lane = async (): Promise<void> => {
-        for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await next()
-      }
-      await Promise.all(Array.from({ length: AT_ONCE }, lane))
-      return { total: counted[0]?.total ?? 0, facets: counted }
+      const isRolledUp = fields.map((field) => counter.isRolledUp(range, byOf(field)))
+      const others = fields.filter((_, i) => isRolledUp[i] === false)
+      const ofEvents =
+        others.length === 0
+          ? []
+          : countFields({ store, counter }, { range, fields: others, top, names }, options)
+      const all = await Promise.all(
+        fields.map(async (field, i) =>
+          isRolledUp[i] === true
+            ? await counter.countBy(range, byOf(field), options)
+            : (await ofEvents)[others.indexOf(field)],
+        ),
+      )
+      const facets = all.filter((facet) => facet !== undefined)
+      return { total: facets[0]?.total ?? 0, facets }
     })
+
+interface CountedFields extends Pick<FacetsQuery, 'fields' | 'top' | 'names'> {
+  readonly range: RangeQuestion
+}
+
+/** Counts by each of some fields, from the events, in the order of the fields. */
+async function countFields(
+  { store, counter }: Pick<FacetsDeps, 'store' | 'counter'>,
+  { range, fields, top, names }: CountedFields,
+  options: RequestOptions,
+): Promise<readonly (Facet & { readonly total: number })[]> {
+  const keys = fields.map((field, i) => fieldKey(field, `field${i}_`))
+  const rows = await counter.rowsOf(range, keys, options)
+  const texts = fields.map((field, i) =>
+    keyText(field, { key: `k${i}`, prefix: `text${i}_`, names }),
+  )
+  const perField = (write: (i: number) => string): string =>
+    fields.map((_, i) => write(i)).join(', ')
+  const parts: Readonly<Record<string, string>> = {
+    rows: rows.sql,
+    keys: perField((i) => `k${i}, grouping(k${i}) AS is_other${i}`),
+    sets: perField((i) => `(k${i})`),
+    fields: perField((i) => `is_other${i} = 0, ${i}`),
+    texts: perField((i) => `is_other${i} = 0, toString(${texts[i]?.sql ?? ''})`),
+  }
+  const sql = facetsSql.sql.replaceAll(/\/\*([a-z]+)\*\//g, (_, name: string) => parts[name] ?? '')
+  const params = Object.assign({}, rows.params, ...texts.map((text) => text.params))
+  const settings = { ...GROUP_LIMITS, ...options.settings }
+  const found = await store.query(
+    { ...facetsSql, sql },
+    // The values, and the row of those without one.
+    { ...params, all: fields.length, limit: top + 1 },
+    { ...options, settings },
+  )
+  const total = found.find(({ field }) => field === fields.length)?.counted ?? 0
+  return fields.map((_, i) => {
+    const own = found.filter(({ field, value }) => field === i && value !== '')
+    const values = own.slice(0, top).map(({ value, counted }) => ({ value, count: counted }))
+    return { values, distinct: own[0]?.known ?? 0, total }
+  })
+}

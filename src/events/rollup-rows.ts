@@ -75,14 +75,12 @@ export interface WholeHours {
 /** Hours after all times: none. */
 export const NO_HOURS: WholeHours = { fromS: END_S, untilS: END_S }
 
-/** The hours of a range whose events `template_stats` counts: by source and template, not by severity or priority. */
+/** The hours of a range whose events `template_stats` counts. */
 export function wholeHours({ filter, fromMs, toMs }: RangeQuestion): WholeHours {
-  const { severities, priorities, terms, clauses } = filter
-  const isCounted =
-    severities === null && priorities === null && terms.length + clauses.length === 0
   const hourMs = HOUR_S * SECOND_MS
   const fromS = Math.ceil(fromMs / hourMs) * HOUR_S
   const untilS = Math.min(Math.floor(toMs / hourMs) * HOUR_S, END_S)
+  const isCounted = filter.terms.length + filter.clauses.length === 0
   return isCounted && fromS < untilS ? { fromS, untilS } : NO_HOURS
 }
 

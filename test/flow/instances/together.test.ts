@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
-import { startShared, type Shared } from '../../support/instances.js'
+import { startShared, type Instance, type Shared } from '../../support/instances.js'
 import { seeded } from '../../support/landing.js'
 import { eventually, WEBHOOK_SECRET } from '../../support/live-service.js'
 import {
@@ -14,6 +14,7 @@ import {
   settledCount,
   tempDataDir,
 } from '../../support/service.js'
+import { openTail, type TailRows } from '../../support/tail-socket.js'
 
 /** `npm run test:instances` also tests two concurrent starts on an empty database. */
 const isLong = process.env['TEST_LONG'] === '1'
@@ -32,7 +33,8 @@ else await together(shared)
 /** What two instances must do once, and both must know. */
 async function together(shared: Shared): Promise<void> {
   t.comment(`seed ${seed}`)
-  const [one, two] = [await shared.start(), await shared.start()]
+  const one = await shared.start()
+  let two = await shared.start()
   if (isLong) {
     const migrated = await migrations(shared)
     await t.test('two that start at once on an empty database migrate it once', migrated.atOnce)
@@ -116,6 +118,13 @@ async function together(shared: Shared): Promise<void> {
     t.same(again, [], 'none was computed by both')
   })
 
+  await t.test(
+    'a tail and an export go on at the other instance, with each event once',
+    async (t) => {
+      two = await goesOn(t, one, two)
+    },
+  )
+
   await t.test('limits count what comes to both', async (t) => {
     const callers = await Promise.all([logIn(one), logIn(two)])
     const created: number[] = []
@@ -143,6 +152,94 @@ async function together(shared: Shared): Promise<void> {
     t.ok(closed.filter((code) => code === 0).length <= LIMIT, 'WebSockets, with those of before')
     t.same(closed.slice(-2), [1008, 1008], 'at both')
   })
+}
+
+interface Exported {
+  /** In the order of the export. */
+  readonly ids: readonly number[]
+  /** The last line; null when the export was cut off. */
+  readonly end: unknown
+}
+
+/** Exports the source `tailed`, until its end or `most` bytes. */
+async function exported(
+  at: Instance,
+  token: string,
+  query: string,
+  most = Infinity,
+): Promise<Exported> {
+  const reply = await fetch(`${at.api}/api/logs/export?source=tailed&order=asc${query}`, {
+    headers: { authorization: `Bearer ${token}` },
+  })
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const part of reply.body ?? []) {
+    text += decoder.decode(part, { stream: true })
+    if (text.length > most) break
+  }
+  // A line that was cut off has no end.
+  const lines = text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line))
+  const end = lines.at(-1)?.complete === undefined ? null : lines.pop()
+  return { ids: lines.map(({ id }) => id), end }
+}
+
+/** Both instances take events, the second restarts, and clients move from one to the other. @returns the second one */
+async function goesOn(t: Test, one: Instance, second: Instance): Promise<Instance> {
+  let two = second
+  let sent = 0
+  const send = async (at: Instance, count: number): Promise<void> => {
+    const lines = Array.from({ length: count }, () =>
+      JSON.stringify({ source: 'tailed', message: `order ${++sent}`, padding: 'x'.repeat(2_000) }),
+    )
+    const reply = await ingest(at, lines.join('\n'))
+    if (reply.status !== 202) throw new Error(await reply.text())
+  }
+  const { token } = await logIn(one)
+  const tailAt = (at: Instance) => openTail({ anyApi: () => at.api, token })
+  const few = await tailAt(one)
+  const all = await tailAt(two)
+  await few.subscribe({ q: 'source:tailed', max: 5 })
+  await all.subscribe({ q: 'source:tailed', max: 500 })
+  for (let body = 0; body < 4; body++) await send([one, two][body % 2] ?? one, 30)
+  const before = await all.untilMatched(sent)
+  const { watermark } = before.at(-1) ?? { watermark: '' }
+  const stored = sent
+  await two.stop()
+  await send(one, 20)
+  two = await two.again()
+  await send(two, 20)
+  await few.untilMatched(sent)
+  const resumed = await tailAt(one)
+  await resumed.subscribe({ q: 'source:tailed', max: 500 }, watermark)
+  const after = await resumed.untilMatched(sent - stored)
+  const idsOf = (messages: readonly TailRows[]): readonly number[] =>
+    messages.flatMap(({ rows }) => rows.map(({ id }) => id))
+  const sumOf = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0)
+  const whole = await exported(two, token, '&fields=id')
+  const byId = (ids: readonly number[]) => ids.toSorted((a, b) => a - b)
+  t.same(whole.end, { complete: true, rows: sent })
+  t.same(
+    byId([...idsOf(before), ...idsOf(after)]),
+    byId(whole.ids),
+    'each event once, resumed at the other',
+  )
+  const counted = few.rowsOf()
+  t.equal(sumOf(counted.map(({ matched }) => matched)), sent, 'the other restarted meanwhile')
+  t.equal(
+    idsOf(counted).length + sumOf(counted.map(({ left_out: leftOut }) => leftOut)),
+    sent,
+    'received and left out are what matched',
+  )
+  const cut = await exported(two, token, '', 60_000)
+  t.ok(cut.end === null && cut.ids.length > 0, `${cut.ids.length} lines came before it was cut off`)
+  const rest = await exported(one, token, `&fields=id&resume=${cut.ids.at(-1)}`)
+  t.same(rest.end, { complete: true, rows: sent - cut.ids.length })
+  t.same([...cut.ids, ...rest.ids], whole.ids, 'an export goes on at the other')
+  for (const tail of [few, resumed]) tail.end()
+  return two
 }
 
 /** A command that comes in together with the reply to MONITOR is taken for a reply by ioredis, which then gives up. */

@@ -1,0 +1,92 @@
+/*
+ * The number of events of a time range. `template_stats` counts the events of each hour by source and template. It does not count
+ * them by severity or priority, but it has the occurrences of each: the events of a template whose occurrences all have one
+ * severity have it too. So the events of few templates are left to be counted one by one.
+ */
+
+import type { RequestOptions, Store } from '../clickhouse/client.js'
+import { statement } from '../clickhouse/statement.js'
+import { toConditions, type Matches } from './conditions.js'
+import { toCounters } from './counted-hours.js'
+import type { EventFilter } from './filter.js'
+import { beginningMs, repeatedWithin, type RangeQuestion } from './occurrences.js'
+import { NO_HOURS, wholeHours, type WholeHours } from './rollup-rows.js'
+import { toTemplateNumber } from './row-condition.js'
+
+type Params = Readonly<Record<string, unknown>>
+
+interface HourRow {
+  readonly events: number
+  /** Templates of which only some occurrences have the severities and priorities, as decimal numbers. */
+  readonly mixed: readonly string[]
+}
+
+const begunSql = statement<Params, { readonly events: number }>('event_begun')
+const hoursSql = statement<Params, HourRow>('event_begun_hours')
+
+const NOTHING: HourRow = { events: 0, mixed: [] }
+
+interface Known {
+  /** The matches of the dictionaries in the range. */
+  readonly found: Matches
+  /** Whether all events of the range are still stored. */
+  readonly isKept: boolean
+}
+
+export async function countEvents(
+  store: Pick<Store, 'query'>,
+  question: RangeQuestion,
+  { found, isKept }: Known,
+  options: RequestOptions,
+): Promise<number> {
+  const { filter } = question
+  const hours = isKept ? wholeHours(question) : NO_HOURS
+  const counting = hours === NO_HOURS ? NOTHING : readHours(store, { filter, hours }, options)
+  const hasMixed = filter.severities !== null || filter.priorities !== null
+  const { mixed } = hasMixed ? await counting : NOTHING
+  const { sql, params } = toBegun(question, { found, hours, mixed })
+  const [ofHours, rows] = await Promise.all([counting, store.query(sql, params, options)])
+  return ofHours.events + (rows[0]?.events ?? 0)
+}
+
+async function readHours(
+  store: Pick<Store, 'query'>,
+  { filter, hours }: { readonly filter: EventFilter; readonly hours: WholeHours },
+  options: RequestOptions,
+): Promise<HourRow> {
+  const params = {
+    ...toCounters(filter),
+    hours_from: hours.fromS,
+    hours_until: hours.untilS,
+    sources: filter.sources ?? [],
+    template_ids: (filter.templateIds ?? []).map(toTemplateNumber),
+  }
+  const [row] = await store.query(hoursSql, params, options)
+  return row ?? NOTHING
+}
+
+interface Begun {
+  readonly found: Matches
+  readonly hours: WholeHours
+  readonly mixed: readonly string[]
+}
+
+function toBegun(question: RangeQuestion, { found, hours, mixed }: Begun) {
+  const conditions = toConditions(question.filter, { found, endMs: question.endMs })
+  const repeated = repeatedWithin(question)
+  const parts: Readonly<Record<string, string>> = {
+    conditions: conditions.map(({ sql }) => `AND ${sql}`).join('\n        '),
+    repeated: `AND ${repeated.sql}`,
+  }
+  const sql = begunSql.sql.replaceAll(/\/\*([a-z]+)\*\//g, (_, name: string) => parts[name] ?? '')
+  const params = {
+    ...repeated.params,
+    from_ms: beginningMs(question),
+    to_ms: question.toMs,
+    hours_from: hours.fromS,
+    hours_until: hours.untilS,
+    hour_templates: mixed.map(BigInt),
+    ...Object.assign({}, ...conditions.map((one) => one.params)),
+  }
+  return { sql: { ...begunSql, sql }, params }
+}
