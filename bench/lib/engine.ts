@@ -27,7 +27,7 @@ export async function openEngine(serviceDataDir: string): Promise<Engine> {
       const settings =
         `&insert_deduplicate=1&insert_deduplication_token=${encodeURIComponent(token)}` +
         '&deduplicate_blocks_in_dependent_materialized_views=1&max_insert_threads=1&parallel_view_processing=1' +
-        '&min_insert_block_size_rows=10000000&min_insert_block_size_bytes=1073741824'
+        '&min_insert_block_size_rows=10000000&min_insert_block_size_bytes=1073741824&optimize_on_insert=0'
       await post(embedded, { sql, body: block, settings })
     },
     stop: () => embedded.stop(),

@@ -53,6 +53,7 @@ function block(no: number): RowBlock {
     templateNos: Int32Array.from({ length: ROWS }, () => 1 + random(TEMPLATES)),
     sources: SOURCES,
     misses: null,
+    occurrences: new Uint32Array(0),
     attributesLeftOut: 0,
   }
 }

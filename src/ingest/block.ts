@@ -128,6 +128,8 @@ export interface RowBlock {
   /** 0 = the signature is unknown, see `misses`. */
   readonly templateNos: Int32Array
   readonly sources: readonly string[]
+  /** Messages by source and severity: a number for each of SEVERITIES for each of `sources`; never in shared memory. */
+  readonly occurrences: Uint32Array
   readonly misses: MissBlock | null
   /** Values of tags beyond the bounds of attributes, of the messages that were parsed. */
   readonly attributesLeftOut: number

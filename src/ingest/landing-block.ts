@@ -3,6 +3,7 @@ import type { Kernel } from '../wasm/kernel.js'
 import * as layout from '../wasm/layout.js'
 import { POOLED_FROM } from '../lib/buffer-pool.js'
 import { ByteBuffer } from '../lib/byte-buffer.js'
+import { SEVERITIES } from '../model/event.js'
 import type { BlockSlice } from '../wal/block-pool.js'
 import type { MissBlock, RowBlock } from './block.js'
 
@@ -92,9 +93,23 @@ export function writeLanding(kernel: Kernel, input: LandingInput): RowBlock {
     at: { id, keptDays, isNew, priority, prioritySource, confidence, templateId },
     ...sideArrays(kernel, rows, { buffer: target, at: at + sides }),
     sources,
+    occurrences: countOccurrences(kernel, rows, sources.length),
     misses: input.misses,
     attributesLeftOut: input.attributesLeftOut,
   }
+}
+
+function countOccurrences(kernel: Kernel, rows: number, sources: number): Uint32Array {
+  const { calls } = kernel
+  const sourceOf = kernel.words32(calls.indexesAt(layout.SOURCE_WORDS), rows)
+  const counts = kernel.words32(calls.addressOf(layout.ROW_COUNTS), rows)
+  const severities = kernel.view(calls.addressOf(layout.ROW_SEVERITIES), rows)
+  const sums = new Uint32Array(sources * SEVERITIES.length)
+  for (let row = 0; row < rows; row++) {
+    const at = (sourceOf[row] ?? 0) * SEVERITIES.length + (severities[row] ?? 0)
+    sums[at] = (sums[at] ?? 0) + (counts[row] ?? 0)
+  }
+  return sums
 }
 
 /** Bytes of a row in the side arrays: hash, time, count, source, template, severity. */

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
 
-import { SEVERITIES } from '../model/event.js'
+import { SEVERITIES, type Severity } from '../model/event.js'
 
 const LOOP_LOOK_MS = 200
 
@@ -25,12 +25,8 @@ interface IngestFacts {
 /** Rows of one block. */
 interface StoredRows {
   readonly sources: readonly string[]
-  /** By row: index into `sources`. */
-  readonly sourceIndexes: Uint32Array
-  /** By row: index into SEVERITIES. */
-  readonly severities: Uint8Array
-  /** By row: messages. */
-  readonly counts: Int32Array
+  /** Messages by source and severity: a number for each of SEVERITIES for each of `sources`. */
+  readonly occurrences: Uint32Array
   readonly attributesLeftOut: number
 }
 
@@ -217,24 +213,28 @@ function createStored(registry: Registry): Metrics['stored'] {
     help: 'Values of tags that are kept but can not be asked for, because they are beyond the bounds of attributes',
     registers: [registry],
   })
+  // The look-up by labels in prom-client costs more than counting.
+  const counters = new Map<string, Counter.Internal>()
   const known = new Set<string>()
   const labelOf = (source: string): string => {
     if (!known.has(source) && known.size >= MAX_SOURCES) return OTHER_SOURCES
     known.add(source)
     return source
   }
-  return ({ sources, sourceIndexes, severities, counts, attributesLeftOut }) => {
+  const counterOf = (name: string, severity: Severity): Counter.Internal => {
+    const source = labelOf(name)
+    const key = `${severity} ${source}`
+    const counter = counters.get(key) ?? total.labels({ source, severity })
+    counters.set(key, counter)
+    return counter
+  }
+  return ({ sources, occurrences, attributesLeftOut }) => {
     leftOut.inc(attributesLeftOut)
-    const sums = new Float64Array(sources.length * SEVERITIES.length)
-    for (let row = 0; row < counts.length; row++) {
-      const at = (sourceIndexes[row] ?? 0) * SEVERITIES.length + (severities[row] ?? 0)
-      sums[at] = (sums[at] ?? 0) + (counts[row] ?? 0)
-    }
-    sums.forEach((sum, at) => {
-      const severity = SEVERITIES[at % SEVERITIES.length]
-      const source = sources[Math.floor(at / SEVERITIES.length)]
-      if (sum > 0 && severity !== undefined && source !== undefined)
-        total.inc({ source: labelOf(source), severity }, sum)
+    sources.forEach((source, no) => {
+      for (const [level, severity] of SEVERITIES.entries()) {
+        const count = occurrences[no * SEVERITIES.length + level] ?? 0
+        if (count > 0) counterOf(source, severity).inc(count)
+      }
     })
   }
 }

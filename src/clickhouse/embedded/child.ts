@@ -8,6 +8,7 @@
 import type * as Ffi from 'ffi-rs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { dropCodePages } from './code-pages.js'
 import type { FromEngine, ToEngine } from './messages.js'
 import { type Listener, openOwnSockets, type OwnSockets } from './own-sockets.js'
 
@@ -17,6 +18,8 @@ const OPEN_TERMINAL = 0o402
 const LIBC = process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6'
 const LOOK_MS = 10
 const CROWD_EVERY_MS = 500
+/** What comes back within this time costs a few milliseconds. */
+const CODE_EVERY_MS = 30_000
 /** An engine at rest has some 80 files open. With fewer than this there is no crowd to look for. */
 const CROWD_FILES = 300
 /** Connections of other processes that may be open at one time; the engine takes 1024 in all. */
@@ -50,6 +53,8 @@ async function superviseEngine(): Promise<void> {
   worker.on('error', (error) => process.stderr.write(`${error.message}\n`))
   worker.on('exit', endNow)
   worker.once('message', () => void watchSockets(openOwnSockets(ffi), Number(tcpPort)))
+  if (process.platform === 'linux')
+    setInterval(() => dropCodePages(ffi, [libraryPath, process.execPath]), CODE_EVERY_MS)
 }
 
 /** @param tcpPort of the native protocol, 0 for none */

@@ -147,5 +147,6 @@ const BLOCK: RowBlock = {
   templateNos: new Int32Array(0),
   sources: [],
   misses: null,
+  occurrences: new Uint32Array(0),
   attributesLeftOut: 0,
 }

@@ -41,6 +41,7 @@ function blockOf(messages: readonly Message[]): RowBlock {
     templateNos: Int32Array.from(messages, ({ template }) => template),
     sources,
     misses: null,
+    occurrences: new Uint32Array(0),
     attributesLeftOut: 0,
   }
 }

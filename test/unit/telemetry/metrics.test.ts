@@ -49,9 +49,9 @@ void test('stored messages are counted by severity and by a bounded number of so
   const rows = (sources: readonly string[], all: readonly (readonly [number, number, number])[]) =>
     metrics.stored({
       sources,
-      sourceIndexes: Uint32Array.from(all, ([source]) => source),
-      severities: Uint8Array.from(all, ([, severity]) => severity),
-      counts: Int32Array.from(all, ([, , count]) => count),
+      occurrences: Uint32Array.from({ length: sources.length * 5 }, (_, at) =>
+        all.reduce((sum, [source, level, n]) => sum + (source * 5 + level === at ? n : 0), 0),
+      ),
       attributesLeftOut: 2,
     })
   rows(
