@@ -145,7 +145,8 @@ const READ_SETTINGS: ClickHouseSettings = {
 }
 
 /** Merges make these indexes of `events`. A new part has a few dozen granules, whose columns are read as fast as an index. */
-export const INDEXES_OF_MERGES = 'by_constant_text,by_template,by_source,by_host,by_trace_id'
+export const INDEXES_OF_MERGES =
+  'by_constant_text,by_template,by_source,by_host,by_trace_id,by_attribute'
 
 const INSERT_SETTINGS: ClickHouseSettings = {
   async_insert: 0,
