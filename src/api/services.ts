@@ -15,7 +15,7 @@ import type { createSeries } from '../events/series.js'
 import type { SourceStats } from '../events/source-stats.js'
 import type { BodyResult } from '../ingest/block.js'
 import type { createInsights } from '../insights/insights.js'
-import type { EventRecord } from '../model/event.js'
+import type { EventRecord, Severity } from '../model/event.js'
 import type { createCorrections } from '../priority/corrections.js'
 import type { Alerts } from '../records/alerts.js'
 import type { Applications } from '../records/applications.js'
@@ -27,6 +27,8 @@ import type { Incidents } from '../records/incidents.js'
 import type { Replay } from '../records/replay.js'
 import type { Sources } from '../records/sources.js'
 import type { Tasks } from '../records/tasks.js'
+import type { DiskLimit } from '../retention/disk-limit.js'
+import type { StorageReport } from '../retention/retention.js'
 import type { CollectorStats } from '../telemetry/collector-stats.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { createTemplateSamples } from '../events/template-samples.js'
@@ -84,6 +86,11 @@ export interface Services {
   readonly sourceStats: SourceStats
   /** RETENTION_DAYS: no retention is longer. */
   readonly retentionDays: number
+  /** RETENTION_DAYS_BY_SEVERITY. */
+  readonly retentionBySeverity: ReadonlyMap<Severity, number>
+  /** MAX_DISK; null for no limit. */
+  readonly maxDisk: DiskLimit | null
+  readonly storage: () => Promise<StorageReport>
   readonly applications: Applications
   readonly deletions: Deletions
   readonly deadLetters: Pick<DeadLetters, 'page'>

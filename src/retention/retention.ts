@@ -27,6 +27,21 @@ interface RetentionDeps {
   readonly metrics: Pick<Metrics, 'droppedForDisk'>
 }
 
+/** What is stored, and what had to go. */
+export interface StorageReport {
+  readonly stored: readonly Partition[]
+  /** Used share of the disk under the embedded ClickHouse; null with a server. */
+  readonly usedShare: number | null
+  /** What MAX_DISK dropped last since the start of this instance; null for nothing. */
+  readonly dropped: DroppedDay | null
+}
+
+interface DroppedDay {
+  readonly atMs: number
+  /** 2026-11-24 */
+  readonly day: string
+}
+
 export type Retention = ReturnType<typeof createRetention>
 
 const FIRST_SWEEP_MS = MINUTE_MS
@@ -34,7 +49,7 @@ const DISK_EVERY_MS = 30_000
 
 /** Drops what is past its retention, every hour, on one instance at a time. */
 export function createRetention(deps: RetentionDeps) {
-  const { store, entities, exclusive, policy, log } = deps
+  const { store, entities, exclusive, policy, log, dir } = deps
   const partitions = createPartitions(store)
   const records = entities.collection('retention', RetentionDoc)
   const disk = createDiskRounds({ ...deps, partitions, records })
@@ -63,6 +78,11 @@ export function createRetention(deps: RetentionDeps) {
       disk.start()
     },
     droppedForDisk: disk.told,
+    report: async (): Promise<StorageReport> => ({
+      stored: await partitions.list(),
+      usedShare: dir === null ? null : await usedShareOf(dir),
+      dropped: disk.last(),
+    }),
     /** Resolves when the sweep under way has ended. */
     close: async (): Promise<void> => {
       disk.stop()
@@ -91,10 +111,10 @@ interface DiskRoundDeps extends RetentionDeps {
 function createDiskRounds(deps: DiskRoundDeps) {
   const { limit, dir, exclusive, records, audit, metrics, log } = deps
   let timer: NodeJS.Timeout | undefined
-  let last: { readonly atMs: number; readonly day: string } | null = null
+  let last: DroppedDay | null = null
   // The disk of a server is not known here.
   if (limit === null || (limit.kind === 'share' && dir === null))
-    return { start: () => undefined, stop: () => undefined, told: () => null }
+    return { start: () => undefined, stop: () => undefined, told: () => null, last: () => null }
   const dropDay = createDiskLimit({ ...deps, limit, usedShare: () => usedShareOf(dir ?? '') })
   const round = async (): Promise<void> => {
     const dropped = await exclusive('retention', () => dropDay(Date.now()))
@@ -130,6 +150,7 @@ function createDiskRounds(deps: DiskRoundDeps) {
       clearTimeout(timer)
       timer = undefined
     },
+    last: (): DroppedDay | null => last,
     /** What was dropped in the last day and why; null for nothing. */
     told: (): string | null =>
       last === null || Date.now() - last.atMs > DAY_MS

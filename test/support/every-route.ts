@@ -247,6 +247,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     },
     health: () => ({}),
     collectors: () => ({}),
+    storage: () => ({}),
     metrics: () => ({}),
     listDeadLetters: () => ({}),
     replayDeadLetters: () => ({ body: { ids: [9_007_199_254_740_991] } }),

@@ -1,12 +1,14 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { Type } from '@sinclair/typebox'
+import { Type, type Static, type TSchema } from '@sinclair/typebox'
 import type { RequestHead } from '../../http/request.js'
 import { AppError } from '../../model/errors.js'
 import { MINUTE_MS } from '../../model/time.js'
 import { METRICS_TYPE } from '../../telemetry/metrics.js'
 import type { HealthReport } from '../health.js'
 import { RouteReply, route, type Caller } from '../route.js'
-import type { MetricsAccess } from '../services.js'
+import { KEPT_TABLES, toDay, type Partition } from '../../retention/partitions.js'
+import type { StorageReport } from '../../retention/retention.js'
+import type { MetricsAccess, Services } from '../services.js'
 
 const StatusSchema = Type.Union([
   Type.Literal('ok'),
@@ -92,6 +94,88 @@ function refuseStrangers(head: RequestHead, { token, isLocalOpen }: MetricsAcces
   throw new AppError('unauthorized', 'the metrics need Authorization: Bearer METRICS_TOKEN')
 }
 
+const Day = Type.String({ format: 'date' })
+const Or = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+
+const StorageSchema = Type.Object(
+  {
+    retention_days: Type.Integer({ description: 'RETENTION_DAYS: nothing is kept longer' }),
+    by_severity: Type.Partial(
+      Type.Object({
+        DEBUG: Type.Integer(),
+        INFO: Type.Integer(),
+        WARNING: Type.Integer(),
+        ERROR: Type.Integer(),
+        CRITICAL: Type.Integer(),
+      }),
+      { description: 'days of severities with a retention of their own' },
+    ),
+    max_disk_share: Or(Type.Number({ description: 'MAX_DISK as a share of the disk' })),
+    max_disk_bytes: Or(Type.Integer({ description: 'MAX_DISK as bytes of what is stored' })),
+    used_share: Or(
+      Type.Number({
+        description: 'of the disk; null with a ClickHouse server, whose disk is not known',
+      }),
+    ),
+    dropped: Or(
+      Type.Object(
+        { day: Day, at: Type.String({ format: 'date-time' }) },
+        {
+          description:
+            'the day of arrival that MAX_DISK dropped last, since the start of this instance',
+        },
+      ),
+    ),
+    stored: Type.Array(
+      Type.Object({
+        table: Type.Union(KEPT_TABLES.map((table) => Type.Literal(table))),
+        kept_days: Type.Integer(),
+        rows: Count,
+        bytes: Count,
+        oldest_day: Day,
+        newest_day: Day,
+      }),
+    ),
+  },
+  { title: 'Storage' },
+)
+
+function toStorage(
+  { stored, usedShare, dropped }: StorageReport,
+  { retentionDays, retentionBySeverity, maxDisk }: Services,
+): Static<typeof StorageSchema> {
+  const classes = new Map<string, Partition[]>()
+  for (const one of stored) {
+    const key = `${one.table} ${one.keptDays ?? 0}`
+    classes.set(key, [...(classes.get(key) ?? []), one])
+  }
+  return {
+    retention_days: retentionDays,
+    by_severity: Object.fromEntries(retentionBySeverity),
+    max_disk_share: maxDisk?.kind === 'share' ? maxDisk.share : null,
+    max_disk_bytes: maxDisk?.kind === 'bytes' ? maxDisk.bytes : null,
+    used_share: usedShare,
+    dropped:
+      dropped === null ? null : { day: dropped.day, at: new Date(dropped.atMs).toISOString() },
+    stored: [...classes.values()].flatMap(([first, ...rest]) =>
+      first === undefined ? [] : [toClass([first, ...rest], first, retentionDays)],
+    ),
+  }
+}
+
+function toClass(all: readonly Partition[], { table, keptDays }: Partition, most: number) {
+  const days = all.map(({ dayMs }) => dayMs)
+  return {
+    table,
+    // Class 0 has no retention of its own.
+    kept_days: Math.min(keptDays || most, most),
+    rows: all.reduce((sum, { rows }) => sum + rows, 0),
+    bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
+    oldest_day: toDay(Math.min(...days)),
+    newest_day: toDay(Math.max(...days)),
+  }
+}
+
 const views = [
   route({
     id: 'health',
@@ -140,6 +224,19 @@ const views = [
         const lastEventAt = lastMs === null ? null : new Date(lastMs).toISOString()
         return { ...figures, rate, last_event_at: lastEventAt }
       }),
+  }),
+  route({
+    id: 'storage',
+    method: 'get',
+    path: '/api/monitoring/storage',
+    summary: 'How long events are kept, how much is stored, and the limit of the disk',
+    description:
+      'Rows and compressed bytes of events, their repeats and dead letters, by retention class: `kept_days` is the retention that held ' +
+      'when they arrived. Of a cluster the figures are those of one replica of each shard.',
+    role: 'viewer',
+    reply: StorageSchema,
+    errors: ['dependency_unavailable'],
+    handle: async (_, services) => toStorage(await services.storage(), services),
   }),
   route({
     id: 'metrics',

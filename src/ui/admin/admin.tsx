@@ -8,10 +8,12 @@ import { ApiTokens } from './api-tokens.js'
 import { Audit } from './audit.js'
 import { Health } from './health.js'
 import { Sessions } from './sessions.js'
+import { Storage } from './storage.js'
 import { Users } from './users.js'
 
 const TABS: readonly TabLink[] = [
   { path: '/admin', name: 'Health', role: 'viewer' },
+  { path: '/admin/storage', name: 'Storage', role: 'viewer' },
   { path: '/admin/sessions', name: 'Your sessions', role: 'viewer' },
   { path: '/admin/users', name: 'Users', role: 'admin' },
   { path: '/admin/tokens', name: 'API tokens', role: 'admin' },
@@ -36,6 +38,7 @@ export function Admin() {
 }
 
 function Content({ path }: { readonly path: string }) {
+  if (path === '/admin/storage') return <Storage />
   if (path === '/admin/sessions') return <Sessions />
   if (path === '/admin/users' && may('admin')) return <Users />
   if (path === '/admin/tokens' && may('admin')) return <ApiTokens />

@@ -26,8 +26,12 @@ const TABLES: Readonly<Record<string, string>> = {
   dead_letters: 'Dead letters',
 }
 
-const size = (bytes: number): string =>
-  bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`
+const sizes = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 3 })
+
+function size(bytes: number): string {
+  if (bytes >= 1e9) return `${sizes.format(bytes / 1e9)} GB`
+  return bytes >= 1e6 ? `${sizes.format(bytes / 1e6)} MB` : `${sizes.format(bytes / 1e3)} kB`
+}
 
 /** How long events are kept, and what they take on the disk. */
 export function Storage() {

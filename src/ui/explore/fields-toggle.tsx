@@ -7,7 +7,7 @@ export function toggleFields(): void {
 
 export const FieldsToggle = () => (
   <button
-    class="quiet square"
+    class="quiet square fields-toggle"
     aria-pressed={sidebar.value === 'open'}
     aria-label="Fields"
     title="Show or hide the fields (f)"

@@ -17,7 +17,11 @@ interface HistogramProps {
 }
 
 /** Bars of what was found over time, stacked; a brush zooms, with the pointer and with the keys. */
-export function HistogramChart({ histogram, onZoom, onWhy = onZoom }: HistogramProps) {
+export function HistogramChart({ histogram: newest, onZoom, onWhy = onZoom }: HistogramProps) {
+  /** What a brush is drawn on stays until the brush ends, whatever is answered meanwhile. */
+  const brushed = useRef<Histogram | null>(null)
+  const [, redraw] = useState(0)
+  const histogram = brushed.current ?? newest
   const root = useRef<HTMLDivElement>(null)
   const chart = useRef<uPlot | null>(null)
   const [hovered, setHovered] = useState<number | null>(null)
@@ -30,8 +34,11 @@ export function HistogramChart({ histogram, onZoom, onWhy = onZoom }: HistogramP
     if (element === null) return
     const made = draw(element, histogram, {
       onHover: setHovered,
-      onSelect: (from, to, isWhy) =>
-        (isWhy ? onWhy : onZoom)({ fromMs: from * 1000, toMs: to * 1000 }),
+      onSelect: (from, to, isWhy) => {
+        // A chart that is gone still hears where the pointer is let go.
+        if (chart.current === made)
+          (isWhy ? onWhy : onZoom)({ fromMs: from * 1000, toMs: to * 1000 })
+      },
     })
     chart.current = made
     const observer = new ResizeObserver(() =>
@@ -56,6 +63,15 @@ export function HistogramChart({ histogram, onZoom, onWhy = onZoom }: HistogramP
     setHovered(brush.to)
   }, [brush])
 
+  const onPointerDown = (): void => {
+    brushed.current = histogram
+    const end = (): void => {
+      brushed.current = null
+      redraw((n) => n + 1)
+    }
+    // After the chart has heard of it.
+    addEventListener('pointerup', () => setTimeout(end), { once: true })
+  }
   const onKeyDown = (event: KeyboardEvent): void => {
     const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0
     if (move !== 0) {
@@ -81,6 +97,7 @@ export function HistogramChart({ histogram, onZoom, onWhy = onZoom }: HistogramP
       role="application"
       aria-label={`Histogram of ${count(histogram.total)} occurrences. Arrow keys move, with Shift they select, Enter zooms, Shift and Enter explain.`}
       onKeyDown={onKeyDown}
+      onPointerDown={onPointerDown}
     >
       <div ref={root} class="chart" />
       {hovered !== null && <Tip histogram={histogram} at={hovered} chart={chart.current} />}

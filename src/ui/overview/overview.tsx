@@ -12,14 +12,14 @@ import { Icon } from '../lib/icon.js'
 import { currentRange, setRange } from '../lib/range.js'
 import { go, place } from '../lib/router.js'
 import { SparkBars } from '../lib/sparkline.js'
-import { toRange } from '../lib/time.js'
+import { toRange, type Span } from '../lib/time.js'
 import { TabLinks } from '../shell/tab-links.js'
 import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
 import { Calendar } from './calendar.js'
 import { boardOf, Dashboard, usePanels } from './dashboards.js'
 import { Panel } from './panel.js'
-import { Ledger, Sources, TopErrors, RecentAlerts } from './panels.js'
+import { Applications, Expected, Ledger, RecentAlerts, Sources, TopErrors } from './panels.js'
 
 const DAY_MS = 86_400_000
 
@@ -69,26 +69,34 @@ const tabPath = (name: string | null): string =>
 function Now() {
   useEffect(followKpis, [])
   const now = kpis.value
+  const minute = Math.floor(Date.now() / 60_000)
   return (
     <>
-      {now !== null && <Tiles now={now} />}
+      {now !== null && <Tiles now={now} minute={minute} />}
       <div class="panels">
-        <LastDay minute={Math.floor(Date.now() / 60_000)} />
+        <LastDay minute={minute} />
         {now !== null && <TopErrors now={now} />}
         <Sources />
         <div class="stack">
           <Ledger />
           {now !== null && <RecentAlerts now={now} />}
+          {now !== null && <Applications now={now} />}
         </div>
+        <Expected />
         <Calendar />
       </div>
     </>
   )
 }
 
-function LastDay({ minute }: { readonly minute: number }) {
+/** The 24 hours up to the end of a minute. */
+function lastDay(minute: number): Span {
   const toMs = minute * 60_000 + 60_000
-  const run = { line: '', span: { fromMs: toMs - DAY_MS, toMs } }
+  return { fromMs: toMs - DAY_MS, toMs }
+}
+
+function LastDay({ minute }: { readonly minute: number }) {
+  const run = { line: '', span: lastDay(minute) }
   const { value } = useLoad(`day ${minute}`, (signal) =>
     askHistogram(run, { by: 'severity', buckets: 96 }, signal),
   )
@@ -112,12 +120,13 @@ interface TileProps {
   readonly unit?: string
   readonly note: string
   readonly href: string
+  readonly title?: string
   readonly tone?: 'bad' | 'warn' | ''
   readonly children?: ComponentChildren
 }
 
-const Tile = ({ name, value, unit = '', note, href, tone = '', children }: TileProps) => (
-  <a class={`tile ${tone}`} href={href}>
+const Tile = ({ name, value, unit = '', note, href, tone = '', title, children }: TileProps) => (
+  <a class={`tile ${tone}`} href={href} title={title}>
     <span class="name">{name}</span>
     <span class="figure">
       <b>{value}</b> {unit}
@@ -127,13 +136,23 @@ const Tile = ({ name, value, unit = '', note, href, tone = '', children }: TileP
   </a>
 )
 
-const signed = (change: number): string =>
-  `${change > 0 ? '+' : ''}${Math.abs(change) >= 1000 ? short(Math.round(change)) : Math.round(change)} %`
+/** @param change in per cent */
+const against = (change: number, before: string): string =>
+  change >= 1000
+    ? `${short(Math.round(1 + change / 100))} times ${before}`
+    : `${change > 0 ? '+' : ''}${Math.round(change)} % on ${before}`
 
 const inLast = (span: string, line: string): string =>
   pathWith('/explore', { q: line, from: `now-${span}`, to: 'now' })
 
-function Tiles({ now }: { readonly now: KpiSnapshot }) {
+const HEALTH =
+  '100 − 15 · log10(1 + P1 occurrences of 24 h) − 40 · share of dead letters − 20 · (1 − health of the model) + 5 · share of repeats'
+
+function Tiles({ now, minute }: { readonly now: KpiSnapshot; readonly minute: number }) {
+  const { value: day } = useLoad(`p1 ${minute}`, (signal) =>
+    askHistogram({ line: 'priority:P1', span: lastDay(minute) }, { buckets: 1 }, signal),
+  )
+  const p1 = day?.total ?? null
   const score = now.global_health_score
   return (
     <div class="tiles">
@@ -145,7 +164,7 @@ function Tiles({ now }: { readonly now: KpiSnapshot }) {
             : now.events_per_second.toFixed(1)
         }
         unit="/s"
-        note={`${signed(now.trends.events['1h'])} on the hour before`}
+        note={against(now.trends.events['1h'], 'the hour before')}
         href={inLast('5m', '')}
       >
         <SparkBars values={now.sparkline} width={88} height={24} />
@@ -160,22 +179,30 @@ function Tiles({ now }: { readonly now: KpiSnapshot }) {
       <Tile
         name="Critical, 24 h"
         value={short(now.criticals_24h)}
-        note={`errors ${signed(now.trends.errors['24h'])} on the day before`}
+        note={`errors ${against(now.trends.errors['24h'], 'the day before')}`}
         href={inLast('24h', 'severity:critical')}
         tone={now.criticals_24h > 0 ? 'bad' : ''}
+      />
+      <Tile
+        name="P1, 24 h"
+        value={p1 === null ? '–' : short(p1)}
+        note="occurrences of the highest priority"
+        href={inLast('24h', 'priority:P1')}
+        tone={p1 !== null && p1 > 0 ? 'bad' : ''}
       />
       <Tile
         name="Health"
         value={score}
         unit="of 100"
         note="from P1, dead letters, model"
-        href="/docs/api"
+        href="/docs/api#kpis-and-the-live-channel"
+        title={HEALTH}
         tone={score < 50 ? 'bad' : score < 75 ? 'warn' : ''}
       />
       <Tile
         name="Stored"
         value={short(now.total_occurrences)}
-        note={`${short(now.unique_events)} events, ${now.dedup_rate_pct.toFixed(1)} % repeats`}
+        note={`${short(now.unique_events)} events, ${now.dedup_rate_pct.toFixed(1)} % repeats, ${short(now.templates_known)} templates`}
         href={inLast('30d', '')}
       />
       <Tile
@@ -184,12 +211,6 @@ function Tiles({ now }: { readonly now: KpiSnapshot }) {
         note={`${now.success_rate_pct.toFixed(2)} % of all were stored`}
         href="/sources/dead-letters"
         tone={now.dlq_count > 0 ? 'warn' : ''}
-      />
-      <Tile
-        name="Templates"
-        value={short(now.templates_known)}
-        note="kinds of messages"
-        href="/templates"
       />
       <Tile
         name="Open alerts"

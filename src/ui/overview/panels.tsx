@@ -1,6 +1,8 @@
 import type { KpiSnapshot } from '../../model/kpi.js'
+import { ForecastChart } from '../insights/forecast.js'
+import type { Snapshot } from '../insights/insight-answers.js'
 import { call, pathWith } from '../lib/api.js'
-import { count, percent, short } from '../lib/format.js'
+import { count, counted, percent, short } from '../lib/format.js'
 import { useLoad } from '../lib/load.js'
 import { clauseLine } from '../lib/query-edit.js'
 import { TemplateText } from '../lib/template-text.js'
@@ -130,6 +132,57 @@ export function Ledger() {
           <dd>{value.success_rate_pct} %</dd>
         </div>
       </dl>
+    </Panel>
+  )
+}
+
+/** The applications that are worst; none are shown where sources belong to none. */
+export function Applications({ now }: { readonly now: KpiSnapshot }) {
+  if (now.total_applications === 0) return null
+  const unstable = now.top_unstable_apps.filter(
+    ({ name }) => !now.top_critical_apps.some((one) => one.name === name),
+  )
+  return (
+    <Panel title={`Applications: ${now.active_applications} of ${now.total_applications} active`}>
+      <ul class="ranked">
+        {now.top_critical_apps.map((app) => (
+          <li key={app.name}>
+            <a href={inDay(app.name, 'priority:P1')}>
+              <span>{app.name}</span>
+              <small class="bad">{counted(app.critical_count, 'P1')}</small>
+              <b title="health, of 100">{app.health_score}</b>
+            </a>
+          </li>
+        ))}
+        {unstable.map((app) => (
+          <li key={app.name}>
+            <a href={inDay(app.name, 'severity>=error')}>
+              <span>{app.name}</span>
+              <small class="bad">{percent(app.error_rate_pct / 100)} errors</small>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  )
+}
+
+const inDay = (application: string, clause: string): string =>
+  pathWith('/explore', {
+    q: `${clauseLine('application', application)} ${clause}`,
+    from: 'now-24h',
+    to: 'now',
+  })
+
+/** The forecast, once there is one. */
+export function Expected() {
+  const { value } = useLoad('forecast', (signal) =>
+    call<Snapshot>('/api/ai-insights/snapshot', { signal }),
+  )
+  if (value === null || value.forecast.events.hours.length === 0) return null
+  return (
+    <Panel title="The next 24 hours" class="wide">
+      <ForecastChart forecast={value.forecast.events} title="Events an hour" />
     </Panel>
   )
 }

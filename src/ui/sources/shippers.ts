@@ -67,6 +67,26 @@ export const SHIPPERS = {
       ].join('\n')
     },
   },
+  otel: {
+    name: 'OpenTelemetry',
+    note: 'Of the Collector: add the exporter to its pipelines. SDKs take the same address and header.',
+    text: ({ address, key }) =>
+      [
+        'exporters:',
+        '  otlphttp/log_analytics:',
+        `    endpoint: ${address}`,
+        '    headers:',
+        `      Authorization: Bearer ${key}`,
+        'service:',
+        '  pipelines:',
+        '    logs:',
+        '      receivers: [otlp]',
+        '      exporters: [otlphttp/log_analytics]',
+        '    traces:',
+        '      receivers: [otlp]',
+        '      exporters: [otlphttp/log_analytics]',
+      ].join('\n'),
+  },
   node: {
     name: 'Node.js',
     note: 'For a program without a logger; what a logger writes is better sent by one of the others.',

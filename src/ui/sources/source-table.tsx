@@ -20,9 +20,18 @@ export interface TopSources {
   }[]
 }
 
+/** What came in since the start, by protocol and source. */
+export interface Collected {
+  readonly source: string | null
+  readonly received: number
+  readonly rejected: number
+  readonly rate: number
+}
+
 interface SourceTableProps {
   readonly sources: readonly SourceRow[]
   readonly counts: TopSources['items']
+  readonly collected: readonly Collected[]
   readonly onChanged: () => void
 }
 
@@ -33,7 +42,7 @@ const STATUS_NOTES: Readonly<Record<SourceRow['status'], string>> = {
   disabled: 'its events are dropped',
 }
 
-export function SourceTable({ sources, counts, onChanged }: SourceTableProps) {
+export function SourceTable({ sources, counts, collected, onChanged }: SourceTableProps) {
   const byName = new Map(counts.map((one) => [one.source, one]))
   const countOf = (name: string): number => byName.get(name)?.count ?? 0
   const sorted = sources.toSorted(
@@ -59,6 +68,10 @@ export function SourceTable({ sources, counts, onChanged }: SourceTableProps) {
             <th>Status</th>
             <th class="number">Occurrences, 24 h</th>
             <th class="number">Errors</th>
+            <th class="number">/s</th>
+            <th class="number" title="of what came in bodies of this source alone, since the start">
+              Refused
+            </th>
             <th>Newest event</th>
             <th>Kind</th>
             <th>Kept</th>
@@ -71,6 +84,7 @@ export function SourceTable({ sources, counts, onChanged }: SourceTableProps) {
               key={source.name}
               source={source}
               found={byName.get(source.name)}
+              collected={collected.filter((one) => one.source === source.name)}
               most={most}
               onToggle={() => toggle(source)}
               onChanged={onChanged}
@@ -85,13 +99,17 @@ export function SourceTable({ sources, counts, onChanged }: SourceTableProps) {
 interface LineProps {
   readonly source: SourceRow
   readonly found: TopSources['items'][number] | undefined
+  readonly collected: readonly Collected[]
   readonly most: number
   readonly onToggle: () => void
   readonly onChanged: () => void
 }
 
-function Line({ source, found, most, onToggle, onChanged }: LineProps) {
+function Line({ source, found, collected, most, onToggle, onChanged }: LineProps) {
   const { name, status, type, connector } = source
+  const sum = (of: 'received' | 'rejected' | 'rate'): number =>
+    collected.reduce((all, one) => all + one[of], 0)
+  const refused = sum('rejected') / Math.max(1, sum('received'))
   const share = found === undefined ? 0 : found.error_rate_pct / 100
   return (
     <tr>
@@ -115,6 +133,10 @@ function Line({ source, found, most, onToggle, onChanged }: LineProps) {
       </td>
       <td class={`number ${share > 0 ? 'bad' : ''}`}>
         {found === undefined ? '' : percent(share)}
+      </td>
+      <td class="number">{collected.length === 0 ? '' : sum('rate').toFixed(1)}</td>
+      <td class={`number ${refused > 0 ? 'bad' : ''}`}>
+        {collected.length === 0 ? '' : percent(refused)}
       </td>
       <td>{lastEvent(source.last_event_at)}</td>
       <td>{connector === 'custom' ? type : `${type}, ${connector}`}</td>

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 
 import { call, told } from '../lib/api.js'
+import { useEvery } from '../lib/every.js'
 import { followKpis, kpis } from '../lib/kpis.js'
 import { useLoad } from '../lib/load.js'
 import { place } from '../lib/router.js'
@@ -10,7 +11,7 @@ import { TopBar } from '../shell/top-bar.js'
 import { DeadLetters } from './dead-letters.js'
 import { Keys } from './keys.js'
 import { SendLogs } from './send-logs.js'
-import { SourceTable, type SourceRow, type TopSources } from './source-table.js'
+import { SourceTable, type Collected, type SourceRow, type TopSources } from './source-table.js'
 
 const TABS: readonly TabLink[] = [
   { path: '/sources', name: 'Sources', role: 'viewer' },
@@ -52,16 +53,22 @@ function Content({ path }: { readonly path: string }) {
   return <AllSources />
 }
 
+const EVERY_MS = 5000
+
 function AllSources() {
   const [revision, setRevision] = useState(0)
-  // New events may have come from a new source.
-  const stored = kpis.value?.total_occurrences ?? 0
-  const minute = Math.floor(Date.now() / 60_000)
-  const sources = useLoad(`sources ${revision} ${stored} ${minute}`, (signal) =>
+  const refresh = (): void => setRevision((n) => n + 1)
+  // The first event of all shows at once, and what follows by and by.
+  const hasEvents = (kpis.value?.total_occurrences ?? 0) > 0
+  useEvery(EVERY_MS, refresh)
+  const sources = useLoad(`sources ${revision} ${hasEvents}`, (signal) =>
     call<readonly SourceRow[]>('/api/sources', { signal }),
   )
-  const top = useLoad(`top ${stored} ${minute}`, (signal) =>
+  const top = useLoad(`top ${revision} ${hasEvents}`, (signal) =>
     call<TopSources>('/api/analytics/top-sources?window=24h&limit=50', { signal }),
+  )
+  const collectors = useLoad(`collectors ${revision}`, (signal) =>
+    call<readonly Collected[]>('/api/monitoring/collectors', { signal }),
   )
   if (sources.error !== null) return <p class="problem">{told(sources.error)}</p>
   if (sources.value === null) return null
@@ -70,7 +77,8 @@ function AllSources() {
     <SourceTable
       sources={sources.value}
       counts={top.value?.items ?? []}
-      onChanged={() => setRevision((n) => n + 1)}
+      collected={collectors.value ?? []}
+      onChanged={refresh}
     />
   )
 }

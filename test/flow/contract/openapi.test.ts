@@ -314,6 +314,7 @@ t.test('a generated client drives every route, and every reply is as described',
   await api.replayDeadLetters({})
   await api.listAudit({ limit: 5 })
   await api.collectors()
+  t.match((await api.storage()).data, { retention_days: 90, dropped: null })
   t.equal((await api.health()).data.status, 'ok')
   t.match(await (await metrics.metrics()).text(), /^# HELP /)
 
