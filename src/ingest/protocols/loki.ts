@@ -17,11 +17,14 @@ import type { Protocol } from './protocol.js'
 import { RecordFeed } from './record-feed.js'
 
 /** PushRequest of Loki's push.proto: streams (1), each with labels (1) and entries (2). */
+const PAIR: MessageForm = { 1: ['name', 'text'], 2: ['value', 'text'] }
 const ENTRY: MessageForm = {
   1: ['timestamp', { 1: ['seconds', 'int'], 2: ['nanos', 'int'] }],
   2: ['line', 'text'],
-  3: ['metadata', [{ 1: ['name', 'text'], 2: ['value', 'text'] }]],
+  3: ['metadata', [PAIR]],
 }
+/** Entries with more metadata are read as objects. */
+const MAX_PAIRS = 16
 
 /** An entry of a stream. */
 interface Entry {
@@ -101,7 +104,7 @@ function readStream(reader: MessageReader, { context, decoder, simple }: Streams
 }
 
 /**
- * Adds simple entries in protobuf without making objects of them: plain lines without metadata. The others are to be read by
+ * Adds simple entries in protobuf without making objects of them: plain lines with little metadata. The others are to be read by
  * their form; `Stream` says what both mean.
  */
 class SimpleEntries {
@@ -110,13 +113,26 @@ class SimpleEntries {
   #nanos = 0
   #from = 0
   #to = 0
+  readonly #pairs: JsonRecord[] = []
+  #stream: Stream | null = null
+  /** Whether the feed has the parts of an entry with metadata. */
+  #isOwn = false
 
   constructor(feed: RecordFeed) {
     this.#feed = feed
   }
 
-  begin({ fields, tags }: Stream): void {
-    for (const name of FIELDS) this.#feed.set(name, fields[name])
+  begin(stream: Stream): void {
+    this.#stream = stream
+    for (const name of FIELDS) this.#feed.set(name, stream.fields[name])
+    this.#set(stream.partsOf({}))
+    this.#isOwn = false
+  }
+
+  #set({ severity, traceId, spanId, tags }: Parts): void {
+    this.#feed.set('severity', severity)
+    this.#feed.set('traceId', traceId)
+    this.#feed.set('spanId', spanId)
     this.#feed.set('tags', Object.keys(tags).length === 0 ? '' : JSON.stringify(tags))
   }
 
@@ -125,6 +141,10 @@ class SimpleEntries {
     const { pos, type } = reader
     const end = reader.fieldEnd()
     if (this.#read(reader, end) && isPlain(reader.bytes, this.#from, this.#to)) {
+      const hasOwn = this.#pairs.length > 0
+      if ((hasOwn || this.#isOwn) && this.#stream !== null)
+        this.#set(this.#stream.partsOf(toMetadata(this.#pairs)))
+      this.#isOwn = hasOwn
       const ms = toMs(this.#seconds, this.#nanos) ?? 0
       if (this.#feed.put(ms, this.#from, this.#to)) return true
     }
@@ -133,13 +153,18 @@ class SimpleEntries {
     return false
   }
 
-  /** @returns false for an entry that has metadata, or is cut off */
+  /** @returns false for an entry that has much metadata, or is cut off */
   #read(reader: MessageReader, end: number): boolean {
     this.#seconds = 0
     this.#nanos = 0
     this.#to = this.#from
+    this.#pairs.length = 0
     for (let no = reader.nextField(end); no !== 0; no = reader.nextField(end)) {
-      if (no > 2 || reader.type !== LENGTH_DELIMITED) return false
+      if (no > 3 || reader.type !== LENGTH_DELIMITED) return false
+      if (no === 3) {
+        if (this.#pairs.push(reader.message(PAIR)) > MAX_PAIRS) return false
+        continue
+      }
       const to = reader.fieldEnd()
       if (to > end || (no === 1 && !this.#readTime(reader, to))) return false
       if (no === 2) {
@@ -166,7 +191,7 @@ class SimpleEntries {
 
 const VARINT = 0
 const LENGTH_DELIMITED = 2
-const FIELDS = ['source', 'host', 'environment', 'severity'] as const
+const FIELDS = ['source', 'host', 'environment'] as const
 
 /** 1 for a byte of a name of logfmt. */
 const NAME_BYTES = Uint8Array.from({ length: 256 }, (_, byte) =>
@@ -272,6 +297,16 @@ const HOSTS = 'host hostname node_name node instance nodename'.split(' ')
 const ENVIRONMENTS = 'environment env deployment_environment_name deployment_environment'.split(' ')
 const LEVELS = 'level severity detected_level severity_text loglevel'.split(' ')
 
+/** What an entry has beside its time and line. */
+interface Parts {
+  readonly severity: string
+  readonly traceId: string
+  readonly spanId: string
+  readonly tags: JsonRecord
+}
+
+const textIn = (value: unknown): string => (typeof value === 'string' ? value : '')
+
 /** The entries of one stream, whose labels name source, host, environment and level; the others are tags. */
 class Stream {
   readonly #decoder: RecordDecoder
@@ -307,17 +342,28 @@ class Stream {
     this.#decoder.decode(this.#decoder.received + 1, record, () => rawText(record))
   }
 
-  #plain({ timestampMs, line, metadata }: Entry): JsonRecord {
+  /** Returns what an entry with this metadata has beside its time and line. */
+  partsOf(metadata: Readonly<Record<string, unknown>>): Parts {
     const { trace_id: traceId, span_id: spanId, ...tags } = metadata
-    const level = this.fields['severity'] || LEVELS.map((name) => metadata[name]).find(Boolean)
+    const level = this.fields.severity || LEVELS.map((name) => metadata[name]).find(Boolean)
+    return {
+      severity: textIn(level),
+      traceId: textIn(traceId),
+      spanId: textIn(spanId),
+      tags: { ...this.tags, ...tags },
+    }
+  }
+
+  #plain({ timestampMs, line, metadata }: Entry): JsonRecord {
+    const { severity, traceId, spanId, tags } = this.partsOf(metadata)
     return {
       ...this.fields,
       timestamp: timestampMs,
-      severity: level ?? '',
+      severity,
       message: line,
-      trace_id: traceId ?? '',
-      span_id: spanId ?? '',
-      tags: { ...this.tags, ...tags },
+      trace_id: traceId,
+      span_id: spanId,
+      tags,
     }
   }
 

@@ -1,4 +1,5 @@
 import { severityOfNumber } from '../../../model/severity.js'
+import { comparedName } from '../../formats/aliases.js'
 import { isNoInner } from '../../formats/text-forms.js'
 import type { Clock } from '../../formats/zone.js'
 import type { RecordFeed } from '../record-feed.js'
@@ -35,8 +36,8 @@ interface Priority {
 }
 
 /**
- * Adds messages of RFC 5424 and RFC 3164 without making objects of them: those with a time, a plain program, and no structured
- * data. The others are to be read by the forms of `formats/text-forms.ts`; these say what both mean.
+ * Adds messages of RFC 5424 and RFC 3164 without making objects of them: those with a time, a plain program, and plain
+ * structured data. The others are to be read by the forms of `formats/text-forms.ts`; these say what both mean.
  */
 export class SimpleMessages {
   readonly #bytes: Buffer
@@ -49,6 +50,8 @@ export class SimpleMessages {
   readonly #host: Extent = { from: 0, to: 0 }
   #severity = ''
   #tags = ''
+  /** The members that structured data stands for; null for what is not plain. */
+  readonly #data = new Map<string, string | null>()
   /** Where the message is read. */
   #at = 0
   #end = 0
@@ -109,11 +112,30 @@ export class SimpleMessages {
       if (!this.#readToken(most)) return null
       tags += this.#tag(name)
     }
-    // Structured data is read elsewhere.
-    if (this.#bytes[this.#at] !== DASH || this.#bytes[this.#at + 1] !== BLANK) return null
-    this.#at += 2
+    const data = this.#readData()
+    if (data === null) return null
     this.#skipMark()
+    tags = data + tags
     return tags === '' ? priority.tags : `{${tags}${priority.tags.slice(1)}`
+  }
+
+  /** Reads the structured data and the blank behind it. @returns the members of the tags; null for others than plain ones */
+  #readData(): string | null {
+    const bytes = this.#bytes
+    if (bytes[this.#at] === DASH && bytes[this.#at + 1] === BLANK) {
+      this.#at += 2
+      return ''
+    }
+    if (bytes[this.#at] !== BRACKET) return null
+    const to = bytes.indexOf(DATA_END, this.#at)
+    if (to === -1 || to >= this.#end || to - this.#at > MAX_DATA) return null
+    const text = bytes.toString('latin1', this.#at, to + 1)
+    this.#at = to + DATA_END.length
+    const known = this.#data.get(text)
+    if (known !== undefined) return known
+    const data = membersOf(text)
+    if (this.#data.size < MAX_DATAS) this.#data.set(text, data)
+    return data
   }
 
   #readNewTime(): boolean {
@@ -253,6 +275,37 @@ function priorityOf(number: number): Priority {
   if (level !== undefined) tags['severity_text'] = level
   return { severity: severityOfNumber(number % 8, 'syslog') ?? '', tags: JSON.stringify(tags) }
 }
+
+/**
+ * Returns the parameters of structured data as members of an object: of plain ASCII, none of them twice, none that becomes something
+ * else. @returns null for others
+ */
+function membersOf(text: string): string | null {
+  if (!PLAIN_DATA.test(text)) return null
+  const names = new Set<string>()
+  let members = ''
+  let count = 0
+  for (const [, name = '', value = ''] of text.matchAll(PARAM)) {
+    count += 1
+    if (OTHER_PARAMS.has(comparedName(name)) || names.has(name)) return null
+    names.add(name)
+    if (value !== '') members += `"${name}":"${value}",`
+  }
+  return count > MAX_PARAMS ? null : members
+}
+
+/** Elements such as `[meta@32473 run="x" seq="7"]`. */
+const PLAIN_DATA = /^(?:\[[\w@.-]{1,64}(?: [A-Za-z][\w.-]{0,63}="[ !#-[^-~]{0,255}"){0,16}\])+$/
+const PARAM = / ([A-Za-z][\w.-]{0,63})="([^"]*)"/g
+/** Those that become a field, or have the name of another tag. */
+const OTHER_PARAMS: ReadonlySet<string> = new Set(
+  'traceid spanid pid msgid program facility severitytext'.split(' '),
+)
+const MAX_PARAMS = 12
+const MAX_DATA = 1024
+/** Limit of the structured data that is remembered for a batch. */
+const MAX_DATAS = 256
+const DATA_END = Buffer.from('] ')
 
 const isLetter = (byte: number): boolean => (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7a
 

@@ -67,6 +67,7 @@ export class DecodingTaker implements RecordTaker {
   readonly #texts: Record<string, unknown> = {}
   #body = Buffer.alloc(0)
   #context = ingestContext
+  #hasFlatTags = true
   /** Records that were taken. */
   taken = 0
 
@@ -89,11 +90,15 @@ export class DecodingTaker implements RecordTaker {
   }
 
   set(member: Member, text: string): void {
+    // Tags that JSON would write in another way are not taken, as a name that comes twice.
+    if (member === 'tags')
+      this.#hasFlatTags = text === '' || JSON.stringify(JSON.parse(text)) === text
     const value: unknown = member === 'tags' && text !== '' ? JSON.parse(text) : text
     this.#texts[NAMES[member]] = value === '' ? undefined : value
   }
 
   put(timeMs: number, from: number, to: number): boolean {
+    if (!this.#hasFlatTags) return false
     const got = collect()
     const timestamp = timeMs === 0 ? undefined : timeMs
     const message = this.#body.toString('utf8', from, to)
