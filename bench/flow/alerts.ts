@@ -14,6 +14,8 @@ const RATE = 10_000
 const RULES = 1_000
 /** Of ten rules one searches for a text; the others have conditions on columns alone. */
 const TEXT_EVERY = 10
+/** Rules that ask for an attribute or by a regular expression, each by a condition of its own. */
+const OWN_RULES = 100
 const PROBES = 100
 const PROBE_MS = 250
 
@@ -28,9 +30,10 @@ export async function runAlerts(options: BenchOptions): Promise<ScenarioResult> 
   const spanMs = options.durationS * 5_000
   const receiver = await startReceiver()
   let told = 0
+  let hasTags = false
   try {
     const api = await Api.login(service)
-    const sender = startSending(service, RATE, toLine)
+    const sender = startSending(service, RATE, (i) => toLine(i, hasTags))
     await sleep(5_000)
     const alone = await coresOver(service, spanMs)
     for (let i = 0; i < RULES; i++) await post(service, api.token, 'alert-rules', toRule(i))
@@ -44,6 +47,13 @@ export async function runAlerts(options: BenchOptions): Promise<ScenarioResult> 
       delays[Math.ceil(delays.length * share) - 1] ?? Number.NaN
     add('from arrival to webhook, p50', 's', quantile(0.5) / 1000, 'lower')
     add('from arrival to webhook, p99', 's', quantile(0.99) / 1000, 'lower')
+    hasTags = true
+    await sleep(5_000)
+    const withTags = await coresOver(service, spanMs)
+    for (let i = 0; i < OWN_RULES; i++) await post(service, api.token, 'alert-rules', toOwnRule(i))
+    await sleep(20_000)
+    const withOwn = await coresOver(service, spanMs)
+    add('and for 100 rules of attributes and patterns', 'cores', withOwn - withTags, 'lower')
     await sender.stop()
     api.close()
   } finally {
@@ -56,8 +66,9 @@ export async function runAlerts(options: BenchOptions): Promise<ScenarioResult> 
   return { scenario: 'alerts', options: facts, metrics, checks: [check], curves: [], skipped: [] }
 }
 
-const toLine = (i: number): string =>
+const toLine = (i: number, hasTags: boolean): string =>
   JSON.stringify({
+    ...(hasTags ? { tags: { took_ms: i % 1000, order: i % 100 } } : {}),
     source: `shop-${i % 8}`,
     host: `web-${i % 20}`,
     severity: i % 10 === 0 ? 'error' : 'info',
@@ -73,6 +84,13 @@ const toRule = (i: number): object => ({
       : `source:shop-${i % 8} host:web-${i % 20} severity>=error`,
   kind: { type: 'threshold', window: '5m', op: '>', fire: 1_000_000 },
   group_by: i % 2 === 0 ? ['host'] : [],
+})
+
+const toOwnRule = (i: number): object => ({
+  name: `own rule ${i}`,
+  severity: 'P3',
+  q: `source:shop-${i % 8} ${i % 2 === 0 ? `took_ms>${900 + i}` : `message:/took 9${i % 10}\\d ms/`}`,
+  kind: { type: 'threshold', window: '5m', op: '>', fire: 1_000_000 },
 })
 
 async function post(service: Service, token: string, path: string, body: object): Promise<string> {

@@ -155,6 +155,7 @@ export class Evaluator {
         this.#leading?.end()
         this.#leading = begin()
       }
+      const begunMs = performance.now()
       try {
         await this.#leading.round()
         failures = 0
@@ -164,7 +165,9 @@ export class Evaluator {
         log[failures === 3 ? 'warn' : 'debug']({ err: error }, 'alert rules are evaluated late')
       }
       await this.#tellWhetherKnown(this.#leading)
-      const pauseMs = failures === 0 ? LOOK_MS : FAILED_MS
+      // Rules of which each has a question of its own take half of the time at most.
+      const tookMs = performance.now() - begunMs
+      const pauseMs = Math.max(failures === 0 ? LOOK_MS : FAILED_MS, tookMs)
       await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
     }
   }
