@@ -27,6 +27,12 @@ export function isMsgpack([first = 0]: Uint8Array): boolean {
 }
 
 /**
+ * Lists in one another. Whether a list is an entry is seen at the end of its first item, so each level of them reads the body
+ * once more.
+ */
+const LISTS = 4
+
+/**
  * Decodes a stream of MessagePack: maps, arrays of maps, and the entries of Fluentd and Fluent Bit, which are pairs of a time and
  * a map.
  *
@@ -34,13 +40,25 @@ export function isMsgpack([first = 0]: Uint8Array): boolean {
  */
 export function decodeMsgpack(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
   const decoder = new RecordDecoder(context, sink)
+  /** How many items each open list still has. */
+  const open: number[] = []
   for (let at = 0; at < bytes.length;) {
-    const list = arrayAt(bytes, at)
+    const left = open.pop()
+    if (left !== undefined && left > 1) open.push(left - 1)
+    const list = open.length < LISTS ? arrayAt(bytes, at) : null
     const isRecords = list !== null && !isEntry(bytes, list)
+    if (isRecords && list.items > 0) open.push(list.items)
     const next = isRecords ? list.from : put(bytes, at, decoder)
     if (next === null) return
     at = next
   }
+  if (open.length > 0) putBroken(decoder)
+}
+
+/** @throws AppError `bad_request` when nothing was read before */
+function putBroken(decoder: RecordDecoder): void {
+  if (decoder.received === 0) throw new AppError('bad_request', 'the body is no MessagePack')
+  decoder.put(decoder.received + 1, BROKEN, () => '')
 }
 
 /** Decodes the value at an offset. @returns the offset after it, null when the rest cannot be read */
@@ -48,8 +66,7 @@ function put(bytes: Buffer, at: number, decoder: RecordDecoder): number | null {
   const line = decoder.received + 1
   const { end, values } = measure(bytes, at)
   if (end === null) {
-    if (decoder.received === 0) throw new AppError('bad_request', 'the body is no MessagePack')
-    decoder.put(line, BROKEN, () => '')
+    putBroken(decoder)
     return null
   }
   if (values > RECORD_VALUES) decoder.put(line, TOO_MANY, () => '')

@@ -1,0 +1,56 @@
+import { test } from 'tap'
+import { UTC } from '../../../../../src/ingest/formats/zone.js'
+import { decodeMsgpack } from '../../../../../src/ingest/protocols/msgpack/msgpack.js'
+
+const CONTEXT = {
+  nowMs: Date.UTC(2026, 0, 1),
+  toUtc: UTC,
+  environment: 'production',
+  source: null,
+  defaultSource: 'app',
+  requestSource: '',
+  params: '',
+  maxMessageBytes: 1024,
+  maxRows: 1000,
+}
+const RECORD = Buffer.from('\x81\xa7message\xa1x', 'latin1')
+const bytes = (...parts: readonly (number | Buffer)[]): Buffer =>
+  Buffer.concat(parts.map((part) => (typeof part === 'number' ? Buffer.of(part) : part)))
+
+function countsOf(body: Buffer): readonly [events: number, rejections: readonly string[]] {
+  let events = 0
+  const rejections: string[] = []
+  decodeMsgpack(body, CONTEXT, {
+    event: () => void events++,
+    reject: (_, { message }) => void rejections.push(message),
+  })
+  return [events, rejections]
+}
+
+void test('maps, lists of them and entries are records', async (t) => {
+  const entries = bytes(0x92, 0x92, 5, RECORD, 0x92, 0x92, 5, 0x80, RECORD)
+  for (const [body, records] of [
+    [RECORD, 1],
+    [bytes(RECORD, 0x92, RECORD, RECORD, RECORD), 4],
+    [entries, 2],
+    [bytes(0x91, 0x92, RECORD, RECORD), 2],
+    [bytes(0x90), 0],
+  ] as const)
+    t.same(countsOf(body), [records, []])
+})
+
+void test('a list that is cut off is no whole one', async (t) => {
+  t.same(countsOf(bytes(0x92, RECORD)), [1, ['the rest of the body is no MessagePack']])
+  t.same(countsOf(bytes(0x91, 0x92, RECORD)), [1, ['the rest of the body is no MessagePack']])
+  for (const body of [bytes(0x91), bytes(0x92, 0x91), bytes(0x91, 0x91, 0x91)])
+    t.throws(() => countsOf(body), { code: 'bad_request' })
+})
+
+// Read anew for each list of a deep nest, they would take hours.
+void test('lists in lists take time in proportion to their size', async (t) => {
+  const claim = bytes(0x92, 0xdd, 0xff, 0xff, 0xff, 0xff)
+  for (const part of [bytes(0x92), bytes(0x91), claim])
+    t.throws(() => countsOf(Buffer.alloc(1_200_000, part)), { code: 'bad_request' })
+  const [events] = countsOf(bytes(Buffer.alloc(500_000, 0x92), Buffer.alloc(500_001, 5)))
+  t.equal(events, 0)
+})
