@@ -1,6 +1,5 @@
-import { Analysis, inOrder } from '../../src/insights/analysis.js'
+import { Analysis } from '../../src/insights/analysis.js'
 import { seriesOf, trackAnomalies } from '../../src/insights/anomaly-tracking.js'
-import { groupAnomalies } from '../../src/insights/anomaly-groups.js'
 import { frameEndingAt } from '../../src/insights/frame.js'
 import type { StoredAnomaly } from '../../src/insights/store.js'
 import { SEVERITIES } from '../../src/model/event.js'
@@ -20,7 +19,10 @@ export interface Told {
   readonly name: string
   readonly from: number
   readonly to: number
+  readonly observed: number
+  readonly expected: number
   readonly score: number
+  readonly gravity: number
   /** The hour at whose end it was first found, or the alert was raised. */
   readonly at: number
 }
@@ -78,7 +80,7 @@ export function operate(sources: readonly SimulatedSource[], from: number): Oper
     const stored = [...known.values()].filter(
       ({ startedAtMs }) => startedAtMs > nowMs - 12 * DAY_MS,
     )
-    const tracked = trackAnomalies(inOrder(groupAnomalies(analysis.anomalies)), stored)
+    const tracked = trackAnomalies(analysis.group(), stored)
     for (const { anomaly } of tracked) {
       known.set(anomaly.id, anomaly)
       if (!firstTold.has(anomaly.id)) firstTold.set(anomaly.id, hour)
@@ -103,7 +105,17 @@ export function operate(sources: readonly SimulatedSource[], from: number): Oper
 const toTold = (
   each: Pick<
     StoredAnomaly,
-    'source' | 'scope' | 'kind' | 'severity' | 'templateId' | 'score' | 'startedAtMs' | 'endedAtMs'
+    | 'source'
+    | 'scope'
+    | 'kind'
+    | 'severity'
+    | 'templateId'
+    | 'observed'
+    | 'expected'
+    | 'score'
+    | 'gravity'
+    | 'startedAtMs'
+    | 'endedAtMs'
   >,
   at: number,
 ): Told => ({
@@ -113,7 +125,10 @@ const toTold = (
   name: each.templateId ?? each.severity ?? '',
   from: each.startedAtMs / HOUR_MS - START,
   to: each.endedAtMs / HOUR_MS - START,
+  observed: each.observed,
+  expected: each.expected,
   score: each.score,
+  gravity: each.gravity,
   at,
 })
 

@@ -151,5 +151,10 @@ export function renderOperation(grade: OperationGrade): string {
     ...rows,
     `precision ${share(right, right + wrong.length)}; of a source and year ${(wrong.length / sourceYears).toFixed(2)} false anomalies, ` +
       `${(wrongAlerts.length / sourceYears).toFixed(2)} false alerts (${rightAlerts} right); told again after a change: ${toldAgain}`,
+    ...wrongAlerts.map(lineOf),
   ].join('\n')
 }
+
+const lineOf = ({ source, scope, kind, name, from, to, ...told }: Told): string =>
+  `false: ${kind} of ${scope} ${name} of ${source}, hours ${from} to ${to}, ${told.observed} for ${told.expected}, ` +
+  `score ${told.score}, gravity ${told.gravity}`

@@ -11,7 +11,8 @@ import {
   type TemplateChange,
 } from '../model/insights.js'
 import { HOUR_MS } from '../model/time.js'
-import { findAnomalies, judgedFrom, type Finding } from './anomalies.js'
+import { findWithEarlier, judgedFrom, type Finding } from './anomalies.js'
+import { groupAnomalies, type FoundAnomaly } from './anomaly-groups.js'
 import { forecastFrom, forecastNext } from './forecast.js'
 import { DAY_HOURS, reportedFrom, type Frame } from './frame.js'
 import { gravityOf } from './gravity.js'
@@ -69,7 +70,7 @@ export class Analysis {
   #sources = 0
   readonly #countsBySource = new Map<string, Float64Array>()
   readonly #newErrors: NewError[] = []
-  readonly #anomalies: InsightAnomaly[] = []
+  readonly #anomalies: FoundAnomaly[] = []
   readonly #changes: TemplateChange[] = []
   #templates = 0
   #series = 0
@@ -86,14 +87,20 @@ export class Analysis {
     this.#severities = SEVERITIES.map(() => new Float64Array(length))
   }
 
-  /** Those found so far. */
-  get anomalies(): readonly InsightAnomaly[] {
+  /** Those found so far, and earlier ones that they may be part of. */
+  get found(): readonly FoundAnomaly[] {
     const { startHour } = this.#frame
-    const reported = reportedFrom(this.#frame)
-    const newErrors = notableErrors(this.#newErrors)
-      .filter(({ finding }) => finding.to > reported)
-      .map(({ finding, ...key }) => toAnomaly({ ...key, scope: 'template' }, finding, startHour))
+    const newErrors = notableErrors(this.#newErrors).map(({ finding, ...key }) =>
+      toFound({ ...key, scope: 'template' }, finding, startHour),
+    )
     return [...this.#anomalies, ...newErrors]
+  }
+
+  /** The groups of what was found, as a run reports them. */
+  group(found = this.found): readonly InsightAnomaly[] {
+    const { startHour } = this.#frame
+    const reportedMs = (startHour + reportedFrom(this.#frame)) * HOUR_MS
+    return inOrder(groupAnomalies(found, reportedMs))
   }
 
   addSource({ source, severities }: SourceSeries): void {
@@ -202,9 +209,19 @@ export class Analysis {
     const { startHour, hours } = this.#frame
     this.#series++
     const options = { from: reportedFrom(this.#frame), hours, presence }
-    for (const finding of findAnomalies({ counts, startHour }, options))
-      this.#anomalies.push(toAnomaly(key, finding, startHour))
+    for (const finding of findWithEarlier({ counts, startHour }, options))
+      this.#anomalies.push(toFound(key, finding, startHour))
   }
+}
+
+function toFound(key: SeriesKey, finding: Finding, startHour: number): FoundAnomaly {
+  const anomaly = toAnomaly(key, finding, startHour)
+  const course = finding.course.map(({ to, ...progress }) => ({
+    ...progress,
+    endedAtMs: (startHour + to) * HOUR_MS,
+    gravity: gravityOf({ ...anomaly, ...progress }),
+  }))
+  return { anomaly, course }
 }
 
 function toAnomaly(key: SeriesKey, finding: Finding, startHour: number): InsightAnomaly {
@@ -235,7 +252,7 @@ function toAnomaly(key: SeriesKey, finding: Finding, startHour: number): Insight
 }
 
 /** Leaders of groups first, of these the ongoing ones, then by score. */
-export const inOrder = (anomalies: readonly InsightAnomaly[]): readonly InsightAnomaly[] =>
+const inOrder = (anomalies: readonly InsightAnomaly[]): readonly InsightAnomaly[] =>
   anomalies.toSorted(
     (a, b) =>
       Number(a.partOf !== null) - Number(b.partOf !== null) ||

@@ -5,11 +5,11 @@ import {
   deviates,
   judgeOf,
   noticeAt,
+  scoreOfWhole,
   seriesOf,
   SILENT_SHARE,
   standsAlone,
   sumOf,
-  surpriseOf,
   type Notice,
   type Series,
 } from './evidence.js'
@@ -33,7 +33,12 @@ export interface Finding {
   readonly range: readonly [least: number, most: number]
   /** Standard deviations of a normal distribution that are as unlikely, at most 50. */
   readonly score: number
+  /** What it was up to each of its hours, the last one included. */
+  readonly course: readonly Progress[]
 }
+
+/** An anomaly as it was at an earlier end of it. */
+export type Progress = Pick<Finding, 'to' | 'observed' | 'expected' | 'score'>
 
 export interface DetectOptions {
   /** Index of the first hour whose anomalies are reported, a midnight. */
@@ -62,7 +67,11 @@ const LEAST_DIFFERENCE = 10
  * A finding is a function of the counts up to its end: notices depend on four weeks up to their hour, and what began
  * before the days that are looked at has ended when the reported ones begin.
  */
-export function findAnomalies(hours: Hours, options: DetectOptions): readonly Finding[] {
+export const findAnomalies = (hours: Hours, options: DetectOptions): readonly Finding[] =>
+  findWithEarlier(hours, options).filter(({ to }) => to > options.from)
+
+/** Those that `findAnomalies` finds, and what it knows of earlier ones. */
+export function findWithEarlier(hours: Hours, options: DetectOptions): readonly Finding[] {
   if (options.from >= hours.counts.length || !mayHaveAnomalies(hours.counts)) return []
   const from = Math.max(0, options.from - LEAD_DAYS * DAY_HOURS)
   // A day more than the lead, for the spans that reach back from its first hours.
@@ -71,7 +80,6 @@ export function findAnomalies(hours: Hours, options: DetectOptions): readonly Fi
   const series = seriesOf(hours, rolling, options.hours)
   return [true, false]
     .flatMap((isUp) => runsOf(series, from, isUp))
-    .filter(({ to }) => to > options.from)
     .toSorted((a, b) => a.from - b.from)
 }
 
@@ -108,9 +116,14 @@ function mayHaveAnomalies(counts: Float64Array): boolean {
 interface Run {
   readonly isUp: boolean
   readonly from: number
+  readonly noticedAt: number
+  /** The ends that it had, and the greatest score of its notices up to each. */
+  readonly steps: Step[]
+}
+
+interface Step {
   readonly to: number
   readonly score: number
-  readonly noticedAt: number
 }
 
 function runsOf(series: Series, from: number, isUp: boolean): readonly Finding[] {
@@ -177,7 +190,7 @@ class Runs {
     if (run !== null) {
       // An hour like the usual ones is part of it only between others.
       if (deviates(this.#series, i, this.#isUp))
-        this.#run = { ...run, to: i + 1, score: Math.max(run.score, score) }
+        run.steps.push({ to: i + 1, score: Math.max(run.steps.at(-1)?.score ?? 0, score) })
     } else if (notice !== null && !this.#isLasting && this.#isOfItsOwn(i, notice))
       this.#run = opened(this.#series, i, { notice, isUp: this.#isUp, lastTo: this.#lastTo })
   }
@@ -204,26 +217,41 @@ interface Opening {
 function opened(series: Series, i: number, { notice, isUp, lastTo }: Opening): Run {
   let from = Math.max(lastTo, i + 1 - notice.span)
   while (from < i && !deviates(series, from, isUp)) from++
-  return { isUp, from, to: i + 1, score: notice.score, noticedAt: i }
+  return { isUp, from, noticedAt: i, steps: [{ to: i + 1, score: notice.score }] }
 }
 
-function toFinding(series: Series, { isUp, from, to, score, noticedAt }: Run): Finding {
-  const sum = sumOf(series, from, to)
-  const { observed, expected } = sum
-  const judge = judgeOf(series, from, to, sum)
+function toFinding(series: Series, { isUp, from, noticedAt, steps }: Run): Finding {
+  const course = steps.map((step) => progressOf(series, { isUp, from }, step))
+  const last = course.at(-1)
+  if (last === undefined) throw new Error('bug: an anomaly without an hour')
+  const { to, observed, expected } = last
+  const judge = judgeOf(series, from, to, sumOf(series, from, to))
   const clumping = judge?.baseline.clumping ?? 1
   const [least, most] = expectedRange(expected / clumping, judge?.spread ?? 1, WIDTH_99)
-  const whole = judge === null ? 0 : Math.abs(surpriseOf(sum, judge))
   const isSilent = observed <= SILENT_SHARE * expected
   return {
+    ...last,
     kind: isUp ? 'spike' : isSilent ? 'silence' : 'drop',
     from,
-    to,
     noticedAt,
     isOngoing: to >= series.whole,
-    observed,
-    expected,
     range: [Math.floor(least * clumping), Math.ceil(most * clumping)],
+    course,
+  }
+}
+
+function progressOf(
+  series: Series,
+  { isUp, from }: Pick<Run, 'isUp' | 'from'>,
+  { to, score }: Step,
+): Progress {
+  const sum = sumOf(series, from, to)
+  const judge = judgeOf(series, from, to, sum)
+  const whole = judge === null ? 0 : scoreOfWhole(series, { from, to, isUp }, { sum, judge })
+  return {
+    to,
+    observed: sum.observed,
+    expected: sum.expected,
     score: Math.round(Math.min(MAX_SCORE, Math.max(score, whole)) * 10) / 10,
   }
 }

@@ -3,30 +3,75 @@ import { isRise, type InsightAnomaly } from '../model/insights.js'
 /** Share of a change from which on one contributor explains it. */
 export const MOSTLY = 0.8
 
+/** An anomaly, and what it was up to each of its hours. */
+export interface FoundAnomaly {
+  readonly anomaly: InsightAnomaly
+  readonly course: readonly Course[]
+}
+
+type Course = Pick<InsightAnomaly, 'endedAtMs' | 'observed' | 'expected' | 'score' | 'gravity'>
+
 /**
  * Groups anomalies of the same direction that overlap in time: each one's `partOf` becomes the id of its group's leader.
  *
  * An anomaly of a template or severity joins that of its source, a template's without one that of its severity.
  * Where ERROR or CRITICAL makes up most of what its source does, the severity's anomaly leads instead. Templates
  * that join neither are grouped with each other, led by the one with the highest score.
+ *
+ * The group of an anomaly is the one that was known at its end: like the anomaly itself it depends on nothing later.
+ *
+ * @param endedAfterMs those that ended earlier are left out of the result
  */
-export function groupAnomalies(anomalies: readonly InsightAnomaly[]): readonly InsightAnomaly[] {
-  const widerBySource = new Map<string, InsightAnomaly[]>()
-  for (const anomaly of anomalies) {
-    if (anomaly.scope === 'template') continue
-    const known = widerBySource.get(anomaly.source)
-    if (known === undefined) widerBySource.set(anomaly.source, [anomaly])
-    else known.push(anomaly)
+export function groupAnomalies(
+  found: readonly FoundAnomaly[],
+  endedAfterMs = 0,
+): readonly InsightAnomaly[] {
+  const bySource = groupBy(found, ({ anomaly }) => anomaly.source)
+  return [...bySource.values()].flatMap((own) => {
+    const reported = own.filter(({ anomaly }) => anomaly.endedAtMs > endedAfterMs)
+    const byEnd = groupBy(reported, ({ anomaly }) => anomaly.endedAtMs)
+    return [...byEnd].flatMap(([endedAtMs, ended]) => {
+      const ids = new Set(ended.map(({ anomaly }) => anomaly.id))
+      return groupKnown(own.flatMap((each) => knownAt(each, endedAtMs))).filter(({ id }) =>
+        ids.has(id),
+      )
+    })
+  })
+}
+
+function groupBy<K>(
+  found: readonly FoundAnomaly[],
+  keyOf: (each: FoundAnomaly) => K,
+): ReadonlyMap<K, readonly FoundAnomaly[]> {
+  const groups = new Map<K, FoundAnomaly[]>()
+  for (const each of found) {
+    const group = groups.get(keyOf(each))
+    if (group === undefined) groups.set(keyOf(each), [each])
+    else group.push(each)
   }
+  return groups
+}
+
+/** An anomaly as it was known at a time; nothing before it was detected. */
+function knownAt({ anomaly, course }: FoundAnomaly, atMs: number): readonly InsightAnomaly[] {
+  if (anomaly.endedAtMs <= atMs) return [anomaly]
+  const then = course.findLast(({ endedAtMs }) => endedAtMs <= atMs)
+  return then === undefined || anomaly.detectedAtMs > atMs ? [] : [{ ...anomaly, ...then }]
+}
+
+/** Groups the anomalies of one source. */
+function groupKnown(anomalies: readonly InsightAnomaly[]): readonly InsightAnomaly[] {
+  if (anomalies.length === 1) return anomalies
+  const widest = anomalies.filter(({ scope }) => scope !== 'template')
   const leaders = new Map<string, string>()
   for (const errors of anomalies.filter(isOfErrors))
-    for (const wider of widerBySource.get(errors.source) ?? [])
+    for (const wider of widest)
       if (includes(wider, errors) && explainsMost(errors, wider)) leaders.set(wider.id, errors.id)
   const grouped = anomalies.map((anomaly) => {
-    const widest = (widerBySource.get(anomaly.source) ?? [])
-      .filter((wider) => includes(wider, anomaly))
+    const wider = widest
+      .filter((each) => includes(each, anomaly))
       .toSorted((a, b) => (a.scope === b.scope ? 0 : a.scope === 'severity' ? 1 : -1))[0]
-    const id = widest?.id ?? anomaly.id
+    const id = wider?.id ?? anomaly.id
     const partOf = leaders.get(id) ?? id
     return partOf === anomaly.id ? anomaly : { ...anomaly, partOf }
   })

@@ -1,6 +1,7 @@
 import { surprise } from './negative-binomial.js'
 import { quantileOf } from './quantile.js'
-import { DAY_HOURS, isWeekend } from './frame.js'
+import { DAY_HOURS, isWeekend, WEEK_HOURS } from './frame.js'
+import { cellsOf, clockOf } from './week-clock.js'
 
 /**
  * The seasonal baseline of a series: expected count = level of the day × profile of the hour. Counts around it have the
@@ -9,6 +10,8 @@ import { DAY_HOURS, isWeekend } from './frame.js'
 export interface Baseline {
   /** Expected counts at level 1: the 24 hours of a working day, then those of a day of the weekend. */
   readonly profile: readonly number[]
+  /** Hours that the weekends of its senders begin before those in UTC. */
+  readonly ahead: number
   /** φ of one hour. */
   readonly dispersion: number
   /** κ, at least 1. */
@@ -28,6 +31,8 @@ export interface Baseline {
   readonly usualDown: UsualSurprise
   /** Excess that bursts reached four times in the training; 0 = no bursts. */
   readonly usualBurst: number
+  /** Excess of the second greatest burst, where two would be anomalies of another series; 0 = none. */
+  readonly burst: number
 }
 
 export interface UsualSurprise {
@@ -64,6 +69,11 @@ const MEDIAN_OF_SQUARE = 0.455
 /** The share of squares that is kept, and their mean under the chi-squared distribution with one degree of freedom. */
 const TRIMMED_SHARE = 0.8
 const TRIMMED_MEAN_OF_SQUARE = 0.44
+/**
+ * Surprise from which on a span is an anomaly. Of 8,760 hours a year, some 2 independent spans and ten series a source
+ * one in 175,000 may be a false alarm: 4.4 standard deviations.
+ */
+export const NOTABLE = 4.4
 const USUAL_TIMES = 4
 /** Hours of less surprise than this are no part of `usualUp`, `usualDown` and `usualBurst`. */
 const OUTSTANDING = 2.5
@@ -95,13 +105,6 @@ const greatest = new Float64Array(USUAL_TIMES)
 const lastRatios = new Float64Array(LEVEL_DAYS)
 const squares = new Float64Array(MAX_DAYS)
 
-/** Index into `profile` of an hour since 1970. */
-export const cellOf = (hour: number): number =>
-  firstCellOf(hour) + hour - DAY_HOURS * Math.floor(hour / DAY_HOURS)
-
-/** Index into `profile` of the midnight of an hour's day; the day's other hours follow. */
-export const firstCellOf = (hour: number): number => (isWeekend(hour) ? DAY_HOURS : 0)
-
 /**
  * Fits a baseline to whole days. Winsorized means, medians and median absolute deviations keep single bursts and
  * outages from moving it.
@@ -118,20 +121,30 @@ export function fitBaseline(hours: Hours, from: number, to: number, until = to):
   const overall = cappedMean(to - from, null)
   const isDaily = trained >= DAILY_FROM_DAYS
   const isWeekly = Math.min(...days) >= WEEKLY_FROM_DAYS
+  const ahead = clockOf(hours, from, to)
+  const cells = cellsOf(ahead)
   for (let cell = 0; cell < 2 * DAY_HOURS; cell++) {
     if (!isDaily) profile[cell] = overall
     else if (!isWeekly && cell >= DAY_HOURS) profile[cell] = profile[cell - DAY_HOURS] ?? 0
-    else profile[cell] = cappedMean(gather(hours, from, to, isWeekly ? cell : -cell - 1), overall)
+    else
+      profile[cell] = cappedMean(
+        gather(hours, { from, to, cells, cell: isWeekly ? cell : -cell - 1 }),
+        overall,
+      )
   }
-  const { levels, deviance, sampling } = levelsOf(hours, profile, { from, to, until })
-  const spread = spreadOf(hours, { profile, levels, from, to })
+  const { levels, deviance, sampling } = levelsOf(hours, { profile, cells, from, to, until })
+  const spread = spreadOf(hours, { profile, cells, levels, from, to })
   const { dispersion, clumping, correlation } = spread
   const hourly = (dispersion * dispersion * sharedOver(DAY_HOURS, correlation)) / DAY_HOURS
   const own = Math.max(0, deviance - clumping * sampling - hourly)
   const known = Math.max(0, trained - 1)
   const weighted = LEVEL_ERROR_WEIGHT * USUAL_LEVEL_ERROR ** 2 + known * own
   const levelError = Math.sqrt(weighted / (LEVEL_ERROR_WEIGHT + known))
-  return { baseline: { profile, days, trained, levelError, ...spread }, levels }
+  const usuals = usualsOf(to - from, { ...spread, levelError })
+  return {
+    baseline: { profile, days, ahead, trained, levelError, ...spread, ...usuals },
+    levels,
+  }
 }
 
 /** How many times the variance of the sum of a span is that of hours without autocorrelation (at lag 1). */
@@ -154,14 +167,20 @@ function daysOf(
   return [working, weekend]
 }
 
-/** Copies the counts of a cell into `values`. @param cell index into `profile`; -1 - hour of day for all days */
-function gather({ counts, startHour }: Hours, from: number, to: number, cell: number): number {
+interface Cell {
+  readonly from: number
+  readonly to: number
+  readonly cells: Uint8Array
+  /** Index into `profile`; -1 - hour of day for all days. */
+  readonly cell: number
+}
+
+/** Copies the counts of a cell into `values`. */
+function gather({ counts, startHour }: Hours, { from, to, cells, cell }: Cell): number {
   const hourOfDay = cell < 0 ? -cell - 1 : cell % DAY_HOURS
   let n = 0
-  for (let midnight = from; midnight < to; midnight += DAY_HOURS) {
-    if (cell >= 0 && firstCellOf(startHour + midnight) + hourOfDay !== cell) continue
-    values[n++] = counts[midnight + hourOfDay] ?? 0
-  }
+  for (let i = from + hourOfDay; i < to; i += DAY_HOURS)
+    if (cell < 0 || cells[(startHour + i) % WEEK_HOURS] === cell) values[n++] = counts[i] ?? 0
   return n
 }
 
@@ -217,6 +236,8 @@ function medianDistance(n: number, median: number): number {
 }
 
 interface LevelOptions {
+  readonly profile: readonly number[]
+  readonly cells: Uint8Array
   readonly from: number
   readonly to: number
   readonly until: number
@@ -238,8 +259,7 @@ interface Levels {
  */
 function levelsOf(
   { counts, startHour }: Hours,
-  profile: readonly number[],
-  { from, to, until }: LevelOptions,
+  { profile, cells, from, to, until }: LevelOptions,
 ): Levels {
   const days = Math.floor((until - from) / DAY_HOURS) + 1
   const trained = (to - from) / DAY_HOURS
@@ -253,9 +273,8 @@ function levelsOf(
     levels.push(level)
     let [had, wanted] = [LEVEL_WEIGHT, LEVEL_WEIGHT]
     const midnight = from + day * DAY_HOURS
-    const cell = firstCellOf(startHour + midnight)
     for (let i = midnight; i < midnight + DAY_HOURS && i < until; i++) {
-      const mean = profile[cell + i - midnight] ?? 0
+      const mean = profile[cells[(startHour + i) % WEEK_HOURS] ?? 0] ?? 0
       had += Math.min(counts[i] ?? 0, HOUR_CAP * mean * Math.max(1, level) + 10)
       wanted += mean
     }
@@ -268,24 +287,24 @@ function levelsOf(
   return { levels, deviance, sampling: sampling / Math.max(1, known) }
 }
 
-type Spread = Omit<Baseline, 'profile' | 'days' | 'trained' | 'levelError'>
+type Spread = Pick<Baseline, 'dispersion' | 'clumping' | 'emptyShare' | 'correlation'>
+type Usuals = Pick<Baseline, 'usualUp' | 'usualDown' | 'usualBurst' | 'burst'>
 
 interface SpreadOptions {
   readonly profile: readonly number[]
+  readonly cells: Uint8Array
   readonly levels: readonly number[]
   readonly from: number
   readonly to: number
 }
 
-function spreadOf(hours: Hours, { profile, levels, from, to }: SpreadOptions): Spread {
+function spreadOf({ counts, startHour }: Hours, options: SpreadOptions): Spread {
+  const { profile, cells, levels, from, to } = options
   const n = to - from
-  for (let midnight = 0, day = 0; midnight < n; midnight += DAY_HOURS, day++) {
-    const cell = firstCellOf(hours.startHour + from + midnight)
-    const level = levels[day] ?? 1
-    for (let hour = 0; hour < DAY_HOURS; hour++) {
-      values[midnight + hour] = hours.counts[from + midnight + hour] ?? 0
-      means[midnight + hour] = level * (profile[cell + hour] ?? 0)
-    }
+  for (let i = 0; i < n; i++) {
+    values[i] = counts[from + i] ?? 0
+    const cell = cells[(startHour + from + i) % WEEK_HOURS] ?? 0
+    means[i] = (levels[Math.floor(i / DAY_HOURS)] ?? 1) * (profile[cell] ?? 0)
   }
   const { dispersion, clumping } = dispersionOf(n)
   let empty = 0
@@ -296,38 +315,48 @@ function spreadOf(hours: Hours, { profile, levels, from, to }: SpreadOptions): S
     values[i] = roughSurprise(count / clumping, mean / clumping, dispersion)
     means[i] = count - mean
   }
-  const ofHours = {
-    emptyShare: empty / Math.max(1, n),
-    correlation: correlationOf(n),
-    usualBurst: usual(n, 1, means),
-  }
-  const [up, down] = [usual(n, 1, values), usual(n, -1, values)]
-  sumSixHours(n, { clumping, dispersion, correlation: ofHours.correlation })
+  return { dispersion, clumping, emptyShare: empty / Math.max(1, n), correlation: correlationOf(n) }
+}
+
+/**
+ * Of the surprises in `values`, the means in `scratch` and the differences from them in `means`, which `spreadOf` leaves;
+ * overwrites them.
+ */
+function usualsOf(n: number, spread: Spread & Pick<Baseline, 'levelError'>): Usuals {
+  const usualBurst = usual(n, 1, means)
+  const second = greatest[1] ?? 0
+  const up = usual(n, 1, values)
+  const burst = (greatest[1] ?? 0) < NOTABLE ? 0 : second
+  const down = usual(n, -1, values)
+  sumSixHours(n, spread)
   return {
-    dispersion,
-    clumping,
-    ...ofHours,
+    usualBurst,
+    burst,
     usualUp: { hour: up, sixHours: usual(n, 1, values) },
     usualDown: { hour: down, sixHours: usual(n, -1, values) },
   }
 }
 
-/**
- * Puts the surprises of the sums of six hours into `values`, from the means in `scratch` and the differences from them
- * in `means`, which it overwrites.
- */
-function sumSixHours(
-  n: number,
-  { clumping, dispersion, correlation }: Pick<Baseline, 'clumping' | 'dispersion' | 'correlation'>,
-): void {
-  const spread = dispersion * Math.sqrt(Math.min(1, sharedOver(SIX, correlation) / SIX))
+/** The greatest difference from a mean that an hour adds to a sum: one hour says little about those next to it. */
+export const mostOfHour = (
+  { clumping, dispersion, levelError }: Pick<Baseline, 'clumping' | 'dispersion' | 'levelError'>,
+  mean: number,
+): number =>
+  NOTABLE * Math.sqrt(clumping * mean + (dispersion ** 2 + levelError ** 2) * mean * mean) + 1
+
+/** Puts the surprises of the sums of six hours into `values`. */
+function sumSixHours(n: number, spread: Spread & Pick<Baseline, 'levelError'>): void {
+  const { clumping, dispersion, correlation } = spread
+  const ofSum = dispersion * Math.sqrt(Math.min(1, sharedOver(SIX, correlation) / SIX))
   let [excess, expected] = [0, 0]
   for (let i = 0; i < n; i++) {
-    excess += (means[i] ?? 0) - (i < SIX ? 0 : (lastSix[i % SIX] ?? 0))
+    const most = mostOfHour(spread, scratch[i] ?? 0)
+    const own = Math.min(most, Math.max(-most, means[i] ?? 0))
+    excess += own - (i < SIX ? 0 : (lastSix[i % SIX] ?? 0))
     expected += (scratch[i] ?? 0) - (i < SIX ? 0 : (scratch[i - SIX] ?? 0))
-    lastSix[i % SIX] = means[i] ?? 0
+    lastSix[i % SIX] = own
     const mean = Math.max(0, expected) / clumping
-    values[i] = roughSurprise(Math.max(0, mean + excess / clumping), mean, spread)
+    values[i] = roughSurprise(Math.max(0, mean + excess / clumping), mean, ofSum)
   }
 }
 

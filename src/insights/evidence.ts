@@ -1,7 +1,8 @@
-import { sharedOver, type Baseline, type Hours } from './baseline.js'
-import { DAY_HOURS, isWeekend, WEEK_HOURS } from './frame.js'
+import { mostOfHour, NOTABLE, sharedOver, type Baseline, type Hours } from './baseline.js'
+import { DAY_HOURS, WEEK_HOURS } from './frame.js'
 import { surprise } from './negative-binomial.js'
 import { expectedCounts, type RollingBaseline } from './rolling-baseline.js'
+import { cellsOf } from './week-clock.js'
 
 /** The counts of a series beside what its past lets expect, as sums from any hour to any other. */
 export interface Series extends RollingBaseline {
@@ -23,17 +24,16 @@ export interface Notice {
   readonly score: number
 }
 
-/**
- * Surprise from which on a span is an anomaly. Of 8,760 hours a year, some 2 independent spans and ten series a source
- * one in 175,000 may be a false alarm: 4.4 standard deviations.
- */
-const NOTABLE = 4.4
 /** The spread of few days is uncertain: with n of them the threshold is higher by so many nths. */
 const UNCERTAIN_DAYS = 2
 /** Least multiple of the excess of the series' ordinary bursts. */
 const BEYOND_BURSTS = 1.5
 /** Least multiple of the surprise that the series reaches time and again. */
 const BEYOND_USUAL = 1.8
+/** Bursts of so many hours are an anomaly whatever their size. */
+const LASTING_HOURS = 3
+/** What each doubling of a burst adds to its score: under a Pareto tail of index 1.3, near 4.7 deviations. */
+const DOUBLING = 0.2
 /** Surprise from which on an hour next to an anomaly belongs to it. */
 const BELONGS = 2.2
 /** Least surprise compared with the same hours of earlier days or weeks. */
@@ -49,6 +49,11 @@ const LEAST_FALL = 0.65
 const WEEKS_COMPARED = 3
 /** A change of schedule repeats after these hours: the next day, after a weekend, the next week. */
 const REPEATS_AFTER = [DAY_HOURS, 2 * DAY_HOURS, 3 * DAY_HOURS, WEEK_HOURS] as const
+/** Hours by which a repetition may be later or earlier. */
+const JITTER = [0, 1, -1] as const
+/** What a repetition had at least, and at most, of the usual. */
+const AGAIN_RISE = 1.2
+const AGAIN_FALL = 0.8
 /** Hours without an anomaly between one and its repetition. */
 const APART_HOURS = 4
 export const SILENT_SHARE = 0.02
@@ -92,11 +97,8 @@ const exact = (value: number): number => Math.round(value * 65_536) / 65_536
 const baselineOf = ({ baselines, from }: RollingBaseline, i: number): Baseline | null =>
   baselines[Math.floor((i - from) / DAY_HOURS)] ?? null
 
-/** A count, limited to what would be notable alone if it were normal: one hour says little about those next to it. */
 function limitedCount(baseline: Baseline, mean: number, count: number): number {
-  const { clumping, dispersion, levelError } = baseline
-  const relative = dispersion * dispersion + levelError * levelError
-  const most = NOTABLE * Math.sqrt(clumping * mean + relative * mean * mean) + 1
+  const most = mostOfHour(baseline, mean)
   return Math.min(mean + most, Math.max(mean - most, count))
 }
 
@@ -142,15 +144,22 @@ export function judgeOf(series: Series, from: number, to: number, sum: Sum): Jud
   const hours = sum.squares === 0 ? span : (sum.expected * sum.expected) / sum.squares
   const own = dispersion * dispersion
   const mean = Math.max(sum.expected / span, 0.05)
-  const kind = isWeekend(series.hours.startHour + to - 1) ? 1 : 0
+  const kind = cellAt(series, to - 1, to - 1) < DAY_HOURS ? 0 : 1
   const known = trained < 3 ? trained * DAY_HOURS : Math.max(1, days[kind])
   const profile = (own + clumping / mean) / known
   const spread = own * Math.min(1, shared / hours) + profile / hours + levelError * levelError
   return { baseline, spread: Math.sqrt(spread) }
 }
 
-export const surpriseOf = (sum: Sum, { baseline: { clumping }, spread }: Judge): number =>
+const surpriseOf = (sum: Sum, { baseline: { clumping }, spread }: Judge): number =>
   surprise(sum.observed / clumping, sum.expected / clumping, spread)
+
+/** Index into the profile of an hour, by the clock of the day of another one. */
+function cellAt(series: Series, i: number, asAt: number): number {
+  const ahead = baselineOf(series, asAt)?.ahead ?? 0
+  const shift = series.shifts[Math.floor((asAt - series.from) / DAY_HOURS)] ?? 0
+  return cellsOf(ahead)[(series.hours.startHour + i + shift) % WEEK_HOURS] ?? 0
+}
 
 /** Whether an hour is too high, or too low, by a factor that matters. */
 export function deviates({ hours, means }: Series, i: number, isUp: boolean): boolean {
@@ -199,6 +208,25 @@ export function standsAlone(series: Series, from: number, end: number, isUp: boo
   return scoreOf(series, { from, end, sum, isUp }) > 0
 }
 
+/** The surprise of a whole anomaly; where bursts are usual no hour counts for more than one of these. */
+export function scoreOfWhole(
+  series: Series,
+  { from, to, isUp }: Pick<Span, 'from' | 'isUp'> & { readonly to: number },
+  { sum, judge }: { readonly sum: Sum; readonly judge: Judge },
+): number {
+  const { baseline } = judge
+  if (!isUp || baseline.burst === 0) return Math.abs(surpriseOf(sum, judge))
+  let [observed, out] = [0, 0]
+  for (let i = from; i < to; i++) {
+    if (belongs(series, i, true)) out++
+    const mean = series.means[i] ?? 0
+    const most = mean + Math.max(baseline.burst, mostOfHour(baseline, mean))
+    observed += Math.min(most, series.hours.counts[i] ?? 0)
+  }
+  // Of fewer hours the notice says all.
+  return out < LASTING_HOURS ? 0 : Math.abs(surpriseOf({ ...sum, observed }, judge))
+}
+
 /** Saves most spans the logarithms of `surprise`, and an object for their sums. */
 function differs({ counted, expected }: Series, from: number, to: number, isUp: boolean): boolean {
   const count = (counted[to] ?? 0) - (counted[from] ?? 0)
@@ -222,20 +250,44 @@ function scoreOf(series: Series, span: Span): number {
   const { from, end, sum, isUp } = span
   const judge = judgeOf(series, from, end + 1, sum)
   if (judge === null) return 0
-  if (isUp && sum.observed - sum.expected < BEYOND_BURSTS * judge.baseline.usualBurst) return 0
-  const score = Math.abs(surpriseOf(sum, judge))
-  if (score < thresholdOf(judge.baseline, span)) return 0
-  return isWeekly(series, span, judge) || isRepeated(series, span, judge) ? 0 : score
+  const deviations = Math.abs(surpriseOf(sum, judge))
+  if (deviations < thresholdOf(judge.baseline, span)) return 0
+  const score = isUp ? scoreOfRise(series, span, { judge, deviations }) : deviations
+  if (score === 0 || isWeekly(series, span, judge) || isRepeated(series, span, judge)) return 0
+  return score
 }
 
-/** Of a span of n hours, one that stands out has the √n-th part of its surprise. */
+interface Judged {
+  readonly judge: Judge
+  readonly deviations: number
+}
+
+/**
+ * The tail of bursts is heavy: however great one is, a greater one comes. So in a series that has them an hour or two
+ * get a score by their size, and three hours are an anomaly only when each of them stands out.
+ */
+function scoreOfRise(series: Series, { from, end }: Span, { judge, deviations }: Judged): number {
+  const { burst, usualBurst } = judge.baseline
+  const span = end + 1 - from
+  const { observed, expected } = sumOf(series, from, end + 1)
+  const excess = observed - expected
+  if (excess < BEYOND_BURSTS * usualBurst) return 0
+  if (burst === 0 || span > LASTING_HOURS) return deviations
+  if (span < LASTING_HOURS)
+    return Math.min(deviations, NOTABLE + DOUBLING * Math.log2(Math.max(1, excess / burst)))
+  for (let i = from; i <= end; i++) if (!belongs(series, i, true)) return 0
+  return deviations
+}
+
+const leastScore = ({ trained }: Baseline): number =>
+  NOTABLE * (1 + UNCERTAIN_DAYS / Math.max(1, trained))
+
+/** Of a span of two hours, one that stands out has the √2-th part of its surprise. */
 function thresholdOf(baseline: Baseline, { from, end, isUp }: Span): number {
   const { hour, sixHours } = isUp ? baseline.usualUp : baseline.usualDown
   const span = end + 1 - from
-  const uncertain = 1 + UNCERTAIN_DAYS / Math.max(1, baseline.trained)
-  const notable = NOTABLE * uncertain
-  const usual = Math.max(hour / Math.sqrt(span), span < 3 ? 0 : sixHours)
-  return Math.max(notable, BEYOND_USUAL * usual)
+  const usual = span < 3 ? hour / Math.sqrt(span) : sixHours
+  return Math.max(leastScore(baseline), BEYOND_USUAL * usual)
 }
 
 /** Two of the last three weeks had about as much in the same hours: it is a weekly job. */
@@ -251,22 +303,45 @@ function isWeekly(series: Series, { from, end, isUp }: Span, judge: Judge): bool
 }
 
 /**
- * The same hours of an earlier day deviated alike, and what lies between did not: a job that moved, a clock that was
- * shifted. That a steady series is silent again is not usual.
+ * About the same hours of an earlier day deviated alike, and what lies between did not: a job that moved, a clock that
+ * was shifted. That a steady series is silent again is not usual.
  */
 function isRepeated(series: Series, { from, end, sum, isUp }: Span, judge: Judge): boolean {
   const isSilent = sum.observed <= SILENT_SHARE * sum.expected
   if (isSilent && judge.baseline.emptyShare <= STEADY_EMPTY_SHARE) return false
-  const now = countOf(series, from, end + 1)
-  return REPEATS_AFTER.some((after) => {
-    const [first, last] = [from - after, end - after]
-    if (first < 0) return false
-    const before = countOf(series, first, last + 1)
-    const usual = usualOf(series, { from: first, to: last + 1, asAt: end })
-    if (!isFar({ observed: before, expected: usual, squares: 0 }, isUp)) return false
-    if (Math.abs(before - usual) < LEAST_DIFFERENCE / 2) return false
-    return isAlike(now, before, { judge, isUp }) && isApart(series, last + 1, { end, isUp })
-  })
+  return REPEATS_AFTER.some((after) =>
+    JITTER.some((by) => {
+      const [first, last] = [from - after + by, end - after + by]
+      if (first < 0) return false
+      const [before, usual] = earlierSum(series, { from: first, to: last + 1, asAt: end })
+      if (isUp ? before < AGAIN_RISE * usual : before > AGAIN_FALL * usual) return false
+      if (Math.abs(before - usual) < LEAST_DIFFERENCE / 2) return false
+      const apart = surpriseOf({ observed: before, expected: usual, squares: 0 }, judge)
+      if (Math.abs(apart) < BELONGS) return false
+      // A day of the weekend has its part of what a working day had.
+      const asNow = usual < 1 ? before : (before * sum.expected) / usual
+      const alike = by !== 0 ? asNow : isUp ? Math.max(before, asNow) : Math.min(before, asNow)
+      return (
+        isAlike(sum.observed, alike, { judge, isUp }) && isApart(series, last + 1, { end, isUp })
+      )
+    }),
+  )
+}
+
+/** The counts of earlier hours, of which none adds more to a span than it may, and what is usual then. */
+function earlierSum(
+  series: Series,
+  { from, to, asAt }: Usual,
+): readonly [before: number, usual: number] {
+  const baseline = baselineOf(series, asAt)
+  let [before, usual] = [0, 0]
+  for (let i = from; i < to; i++) {
+    const mean = usualOf(series, { from: i, to: i + 1, asAt })
+    const count = series.hours.counts[i] ?? 0
+    before += to - from === 1 || baseline === null ? count : limitedCount(baseline, mean, count)
+    usual += mean
+  }
+  return [before, usual]
 }
 
 const isAlike = (
@@ -300,13 +375,10 @@ interface Usual {
 
 function usualOf(series: Series, { from, to, asAt }: Usual): number {
   const baseline = baselineOf(series, asAt)
+  if (baseline === null) return 0
   const level = series.levels[Math.floor((asAt - series.from) / DAY_HOURS)] ?? 1
   let sum = 0
-  for (let i = from; i < to; i++) {
-    const hour = series.hours.startHour + i
-    const cell = (isWeekend(hour) ? DAY_HOURS : 0) + (((hour % DAY_HOURS) + DAY_HOURS) % DAY_HOURS)
-    sum += level * (baseline?.profile[cell] ?? 0)
-  }
+  for (let i = from; i < to; i++) sum += level * (baseline.profile[cellAt(series, i, asAt)] ?? 0)
   return sum
 }
 

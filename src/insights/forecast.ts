@@ -1,8 +1,9 @@
 import type { Forecast } from '../model/insights.js'
-import { cellOf, fitBaseline, type Baseline, type Hours } from './baseline.js'
+import { fitBaseline, type Baseline, type Hours } from './baseline.js'
 import { expectedRange, surprise } from './negative-binomial.js'
 import { quantileOf } from './quantile.js'
-import { DAY_HOURS } from './frame.js'
+import { DAY_HOURS, WEEK_HOURS } from './frame.js'
+import { cellsOf } from './week-clock.js'
 import { HOUR_MS } from '../model/time.js'
 
 const AHEAD_HOURS = 24
@@ -39,7 +40,7 @@ export function forecastNext(hours: Hours, whole: number): Forecast {
   const { baseline, level } = fitUntil(hours, firstDay, today)
   const next = Array.from({ length: AHEAD_HOURS }, (_, i) => {
     const hour = hours.startHour + whole + i
-    const expected = level * (baseline.profile[cellOf(hour)] ?? 0)
+    const expected = level * usualAt(baseline, hour)
     const [low, high] = expectedRange(expected, baseline.dispersion, width)
     return {
       atMs: hour * HOUR_MS,
@@ -50,6 +51,9 @@ export function forecastNext(hours: Hours, whole: number): Forecast {
   })
   return { hours: next, coverage }
 }
+
+const usualAt = ({ profile, ahead }: Baseline, hour: number): number =>
+  profile[cellsOf(ahead)[hour % WEEK_HOURS] ?? 0] ?? 0
 
 /** How many whole hours a forecast needs. @param begins index of the first occurrence */
 export const forecastFrom = (begins: number): number =>
@@ -73,7 +77,7 @@ function tryDays(hours: Hours, firstDay: number, today: number): readonly (reado
     const { baseline, level } = fitUntil(hours, firstDay, day)
     const surprises: number[] = []
     for (let i = day * DAY_HOURS; i < (day + 1) * DAY_HOURS; i++) {
-      const expected = level * (baseline.profile[cellOf(hours.startHour + i)] ?? 0)
+      const expected = level * usualAt(baseline, hours.startHour + i)
       surprises.push(Math.abs(surprise(hours.counts[i] ?? 0, expected, baseline.dispersion)))
     }
     tried.push(surprises)

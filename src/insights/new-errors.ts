@@ -1,5 +1,5 @@
 import type { Severity } from '../model/event.js'
-import { GAP_HOURS, type Finding } from './anomalies.js'
+import { GAP_HOURS, type Finding, type Progress } from './anomalies.js'
 import { DAY_HOURS } from './frame.js'
 import { surprise } from './negative-binomial.js'
 
@@ -56,15 +56,20 @@ function isKnown(counts: Float64Array, at: number): boolean {
 }
 
 function findingAt(counts: Float64Array, from: number, whole: number): Finding {
-  let [to, observed] = [from + 1, counts[from] ?? 0]
+  const course: Progress[] = []
+  let [to, observed] = [from, 0]
   const until = Math.min(counts.length, from + MOST_HOURS)
-  for (let i = to; i < until && i <= to + GAP_HOURS; i++) {
+  for (let i = from; i < until && i <= to + GAP_HOURS; i++) {
     if ((counts[i] ?? 0) === 0) continue
     to = i + 1
     observed += counts[i] ?? 0
+    course.push({
+      to,
+      observed,
+      expected: EXPECTED_AN_HOUR * (to - from),
+      score: scoreOf(observed),
+    })
   }
-  const expected = EXPECTED_AN_HOUR * (to - from)
-  const score = Math.min(MAX_SCORE, surprise(observed, EXPECTED_AN_HOUR, UNKNOWN_DISPERSION))
   return {
     kind: 'new',
     from,
@@ -72,10 +77,16 @@ function findingAt(counts: Float64Array, from: number, whole: number): Finding {
     noticedAt: from,
     isOngoing: to >= whole,
     observed,
-    expected,
+    expected: EXPECTED_AN_HOUR * (to - from),
     range: [0, 1],
-    score: Math.round(score * 10) / 10,
+    score: scoreOf(observed),
+    course,
   }
+}
+
+function scoreOf(observed: number): number {
+  const score = Math.min(MAX_SCORE, surprise(observed, EXPECTED_AN_HOUR, UNKNOWN_DISPERSION))
+  return Math.round(score * 10) / 10
 }
 
 /** Leaves out those of sources that have new ones all the time, unless they are CRITICAL. */

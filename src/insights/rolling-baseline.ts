@@ -1,5 +1,6 @@
-import { firstCellOf, fitBaseline, type Baseline, type Fitted, type Hours } from './baseline.js'
-import { DAY_HOURS, isWeekend, weekdayOf } from './frame.js'
+import { fitBaseline, type Baseline, type Fitted, type Hours } from './baseline.js'
+import { DAY_HOURS, isWeekend, WEEK_HOURS, weekdayOf } from './frame.js'
+import { cellsOf, shiftOf } from './week-clock.js'
 
 /** Baselines of the days from the one of `from` on, each fitted to days before it. */
 export interface RollingBaseline {
@@ -7,6 +8,8 @@ export interface RollingBaseline {
   readonly from: number
   readonly baselines: readonly (Baseline | null)[]
   readonly levels: readonly number[]
+  /** Hours by which the clock of a day is ahead of that of its baseline. */
+  readonly shifts: readonly number[]
 }
 
 const TRAINING_DAYS = 21
@@ -21,6 +24,7 @@ const MATURE_DAYS = 14
 export function fitRolling(hours: Hours, from: number, presence: Float64Array): RollingBaseline {
   const baselines: (Baseline | null)[] = []
   const levels: number[] = []
+  const shifts: number[] = []
   let fittedUntil = -1
   let fitted: Fitted | null = null
   let trainedFrom = 0
@@ -36,8 +40,10 @@ export function fitRolling(hours: Hours, from: number, presence: Float64Array): 
     const isKnown = fitted !== null && fitted.baseline.days[kind] > 0
     baselines.push(isKnown && fitted !== null ? fitted.baseline : null)
     levels.push(fitted?.levels[day - trainedFrom] ?? 1)
+    const at = { trainedFrom: trainedFrom * DAY_HOURS, midnight: day * DAY_HOURS }
+    shifts.push(fitted === null ? 0 : shiftOf(hours, { ...fitted, ...at }))
   }
-  return { from, baselines, levels }
+  return { from, baselines, levels, shifts }
 }
 
 /** The first whole day of the three weeks before a day; that day when there is none. */
@@ -60,15 +66,16 @@ let expectedPool = new Float64Array(0)
 /** Expected counts from `from` on. The array is reused: the next call overwrites it. */
 export function expectedCounts(
   { counts, startHour }: Hours,
-  { from, baselines, levels }: RollingBaseline,
+  { from, baselines, levels, shifts }: RollingBaseline,
 ): Float64Array {
   if (expectedPool.length < counts.length) expectedPool = new Float64Array(counts.length)
   for (const [day, baseline] of baselines.entries()) {
     const [midnight, level] = [from + day * DAY_HOURS, levels[day] ?? 1]
-    const cell = firstCellOf(startHour + midnight)
+    const cells = cellsOf(baseline?.ahead ?? 0)
+    const first = startHour + (shifts[day] ?? 0)
     const until = Math.min(midnight + DAY_HOURS, counts.length)
     for (let i = midnight; i < until; i++)
-      expectedPool[i] = level * (baseline?.profile[cell + i - midnight] ?? 0)
+      expectedPool[i] = level * (baseline?.profile[cells[(first + i) % WEEK_HOURS] ?? 0] ?? 0)
   }
   return expectedPool
 }

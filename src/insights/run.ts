@@ -2,8 +2,8 @@ import { SEVERITIES, type Severity } from '../model/event.js'
 import type { Correlation, InsightAnomaly, InsightSnapshot } from '../model/insights.js'
 import { HOUR_MS } from '../model/time.js'
 import type { TemplateDirectory } from '../templates/directory.js'
-import { Analysis, inOrder, type AnalysedTemplate } from './analysis.js'
-import { groupAnomalies, MOSTLY } from './anomaly-groups.js'
+import { Analysis, type AnalysedTemplate } from './analysis.js'
+import { MOSTLY, type FoundAnomaly } from './anomaly-groups.js'
 import { contributingSources, explain } from './explanation.js'
 import { DAY_HOURS, frameEndingAt } from './frame.js'
 import type { Agreement } from './ml-health.js'
@@ -87,7 +87,7 @@ export async function runInsights(deps: RunDeps, time: RunTime): Promise<RunResu
   await addSources(run, names)
   await addTemplates(run)
   run.analysis.addTotals()
-  const anomalies = inOrder(groupAnomalies(await withoutThoseOfOneSource(run)))
+  const anomalies = run.analysis.group(await withoutThoseOfOneSource(run))
   const correlations = await explainGravest(run, anomalies)
   await clock.pause()
   const routineHours = names
@@ -225,15 +225,16 @@ function mainSeverity(totals: readonly TemplateTotal[]): Severity {
 }
 
 /** An anomaly over all sources that one of them explains is left out: the source's own says more. */
-async function withoutThoseOfOneSource(run: Run): Promise<readonly InsightAnomaly[]> {
+async function withoutThoseOfOneSource(run: Run): Promise<readonly FoundAnomaly[]> {
   const { rollups, clock, analysis } = run
-  const kept: InsightAnomaly[] = []
-  for (const anomaly of analysis.anomalies) {
+  const kept: FoundAnomaly[] = []
+  for (const each of analysis.found) {
+    const { anomaly } = each
     if (anomaly.source === '') {
       const [first] = await clock.wait(contributingSources(rollups, anomaly, run))
       if (first !== undefined && first.explains >= MOSTLY) continue
     }
-    kept.push(anomaly)
+    kept.push(each)
   }
   return kept
 }

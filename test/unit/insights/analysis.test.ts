@@ -1,11 +1,12 @@
 import { test } from 'tap'
 import { generate } from '../../../bench/insights/generate.js'
 import { seeded } from '../../../bench/insights/random.js'
-import { Analysis, inOrder, type AnalysedTemplate } from '../../../src/insights/analysis.js'
-import { groupAnomalies } from '../../../src/insights/anomaly-groups.js'
+import { simulate } from '../../../bench/insights/simulate.js'
+import { Analysis, type AnalysedTemplate } from '../../../src/insights/analysis.js'
 import { forecastNext } from '../../../src/insights/forecast.js'
 import { frameEndingAt } from '../../../src/insights/frame.js'
-import type { InsightSnapshot } from '../../../src/model/insights.js'
+import { SEVERITIES } from '../../../src/model/event.js'
+import type { InsightAnomaly, InsightSnapshot } from '../../../src/model/insights.js'
 import { HOUR_MS } from '../../../src/model/time.js'
 
 const FRAME = frameEndingAt(20_000 * 24 + 15)
@@ -44,7 +45,7 @@ function example(): InsightSnapshot {
   analysis.addSource({ source: 'db', severities: quiet })
   analysis.addTemplate(template('00000000000000aa', soaring))
   analysis.addTemplate(template('00000000000000bb', steady))
-  const anomalies = inOrder(groupAnomalies(analysis.anomalies))
+  const anomalies = analysis.group()
   return analysis.snapshot({ ...FACTS, anomalies, correlations: [] })
 }
 
@@ -67,14 +68,14 @@ test('the sums over several sources are series too', async (t) => {
   const one = new Analysis(FRAME, hours)
   one.addSource({ source: 'db', severities: [NONE, wavering(4, () => 500), NONE, NONE, NONE] })
   one.addTotals()
-  t.same(one.anomalies, [])
+  t.same(one.group(), [])
   const both = new Analysis(FRAME, hours)
   for (const [i, source] of ['db', 'web'].entries()) {
     const counts = wavering(i + 1, (hour) => (hour >= hours - 5 ? 0 : 500))
     both.addSource({ source, severities: [NONE, counts, NONE, NONE, NONE] })
   }
   both.addTotals()
-  const overAll = both.anomalies.filter(({ source }) => source === '')
+  const overAll = both.group().filter(({ source }) => source === '')
   t.match(overAll, [
     { scope: 'all', kind: 'silence' },
     { scope: 'severity', kind: 'silence' },
@@ -130,7 +131,7 @@ test('templates of a source that go the same way at the same time are one anomal
     ...template('00000000000000ee', stops(5, hours - 20, 60)),
     source: 'db',
   })
-  const found = groupAnomalies(analysis.anomalies).filter(({ scope }) => scope === 'template')
+  const found = analysis.group().filter(({ scope }) => scope === 'template')
   const byId = new Map(found.map((each) => [each.templateId?.slice(-2), each]))
   const silences = ['aa', 'bb', 'cc'].flatMap((id) => byId.get(id) ?? [])
   t.equal(silences.length, 3)
@@ -140,4 +141,38 @@ test('templates of a source that go the same way at the same time are one anomal
   t.ok(silences.every(({ id, partOf }) => id === leader?.id || partOf === leader?.id))
   t.equal(byId.get('dd')?.partOf, null, 'what goes the other way is not')
   t.equal(byId.get('ee')?.partOf, null, 'nor what another source does')
+})
+
+test('the group of an anomaly is the one that was known at its end, whoever asks', async (t) => {
+  const [source] = simulate({ seed: 3, sources: 1, weeks: 9, quietWeeks: 5 })
+  const templates = source?.templates ?? []
+  const length = templates[0]?.counts.length ?? 0
+  const start = 4 * 24 + 168 * 2500
+  const at = (end: number): readonly InsightAnomaly[] => {
+    const frame = frameEndingAt(start + end)
+    const cut = (counts: Float64Array): Float64Array =>
+      Float64Array.from({ length: frame.hours }, (_, i) => counts[frame.startHour - start + i] ?? 0)
+    const analysis = new Analysis(frame, frame.hours)
+    const severities = SEVERITIES.map((severity) => {
+      const own = templates.filter((each) => each.severity === severity)
+      return cut(
+        Float64Array.from({ length }, (_, i) =>
+          own.reduce((sum, { counts }) => sum + (counts[i] ?? 0), 0),
+        ),
+      )
+    })
+    analysis.addSource({ source: 'web', severities })
+    for (const [i, { severity, counts }] of templates.entries())
+      analysis.addTemplate({ ...template(`${i}`, cut(counts)), severity })
+    return analysis.group()
+  }
+  let [compared, parts] = [0, 0]
+  for (let end = 6 * 168; end <= length; end += 31)
+    for (const one of at(end)) {
+      const then = at(one.endedAtMs / HOUR_MS - start).find(({ id }) => id === one.id)
+      t.same({ ...then, state: 'over' }, { ...one, state: 'over' }, `${one.id} as of ${end}`)
+      compared++
+      if (one.partOf !== null) parts++
+    }
+  t.ok(compared > 30 && parts > 10, `${compared} ${parts}`)
 })

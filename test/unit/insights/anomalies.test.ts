@@ -99,6 +99,7 @@ function findAsOf(series: Float64Array, end: number): readonly Finding[] {
     from: each.from + offset,
     to: each.to + offset,
     noticedAt: each.noticedAt + offset,
+    course: each.course.map((step) => ({ ...step, to: step.to + offset })),
   }))
 }
 
@@ -160,6 +161,44 @@ test('a job that moved and a clock that was shifted are told once', async (t) =>
     shifted.length <= 4 && shifted.every(({ from }) => from < AT + 72),
     JSON.stringify(shifted.map(({ from }) => from - AT)),
   )
+})
+
+test('a weekend is that of the senders, wherever they are', async (t) => {
+  for (const ahead of [9, -8]) {
+    const office = (hour: number): number => {
+      const local = hour + ahead + WEEK
+      const isFree = Math.floor(local / 24) % 7 >= 5
+      return isFree ? 20 : local % 24 >= 8 && local % 24 < 19 ? 400 : 40
+    }
+    t.same(find(counts(9, office)), [], `${ahead}`)
+    // Half of what their Monday has, at a time that is a Sunday in UTC or the other way round.
+    const monday = 6 * WEEK - ahead + 9
+    const less = find(
+      counts(9, (hour) => office(hour) * (hour >= monday && hour < monday + 6 ? 0.4 : 1)),
+    )
+    t.match(less, [{ kind: 'drop' }], `${ahead}`)
+    t.ok(Math.abs((less[0]?.from ?? 0) - monday) <= 1, `${ahead}`)
+  }
+})
+
+test('of a source with bursts a greater one is told but not sure, and one that lasts is sure', async (t) => {
+  const random = seeded(7)
+  const bursts = Array.from({ length: 9 * WEEK }, () =>
+    random() < 0.03 ? 100 * (1 - random()) ** -0.7 : 0,
+  )
+  const withMore = (hours: number, more: number): readonly Finding[] => {
+    const isIn = (hour: number): boolean => hour >= AT && hour < AT + hours
+    const all = counts(9, (hour) => 5 + (bursts[hour] ?? 0) + (isIn(hour) ? more : 0))
+    return find(all).filter(({ from, to }) => from < AT + hours && to > AT)
+  }
+  const [burst] = withMore(1, 8000)
+  t.ok(burst !== undefined && burst.score < 7, JSON.stringify(burst?.score))
+  const [lasting] = withMore(8, 300)
+  t.ok(lasting !== undefined && lasting.score > 7, JSON.stringify(lasting?.score))
+  const others = find(counts(9, (hour) => 5 + (bursts[hour] ?? 0)))
+  // Three of them in a row by chance are the one that lasts.
+  const sure = others.filter(({ score }) => score >= 6)
+  t.ok(sure.length <= 1 && others.length <= 6, JSON.stringify(others.map(({ score }) => score)))
 })
 
 test('the first weekend, and a nightly job in the first days, are no anomalies', async (t) => {

@@ -34,7 +34,7 @@ function runAt(endHour: number, begins: number, firstSeenHour: number): InsightS
   }
   analysis.addTemplate(template)
   const facts = { dataAgeHours: 0, corrections: 0, agreeing: 0, correlations: [] }
-  return analysis.snapshot({ ...facts, anomalies: analysis.anomalies })
+  return analysis.snapshot({ ...facts, anomalies: analysis.group() })
 }
 
 const FOUND: Record<Learning['finds'], (endHour: number, begins: number) => boolean> = {

@@ -1,0 +1,146 @@
+import type { Baseline, Hours } from './baseline.js'
+import { DAY_HOURS, isWeekend, WEEK_HOURS } from './frame.js'
+
+/*
+ * Days are those of UTC, but the weekends of people begin by their own clocks: in Tokyo nine hours before those in
+ * UTC, in San Francisco eight hours later.
+ */
+
+/** Two weeks: with fewer days one outage would move the weekend. */
+const LEAST_DAYS = 14
+const MOST_HOURS = 12
+/** Another clock than UTC has to leave at most this part of the variance. */
+const BETTER = 0.7
+const DAYS = 7
+const MOST_WEEKS = 9
+
+/** Hours by which clocks are put forward or back, and how many days before tell it. */
+const SHIFTS = [1, -1, 2, -2] as const
+const SHIFT_DAYS = 4
+/** A shifted clock leaves at most this part of the squares of a day, which are at least so many times the usual. */
+const SHIFT_BETTER = 0.5
+const UNUSUAL = 3
+const USUAL = 1.5
+/** No hour's square counts for more. */
+const MOST_SQUARE = 25
+
+const week = new Float64Array(WEEK_HOURS)
+const weeks = new Float64Array(MOST_WEEKS)
+
+const tables = Array.from({ length: 2 * MOST_HOURS + 1 }, (_, i) =>
+  Uint8Array.from({ length: WEEK_HOURS }, (_each, hour) => {
+    const isFree = isWeekend(WEEK_HOURS + hour + i - MOST_HOURS)
+    return (hour % DAY_HOURS) + (isFree ? DAY_HOURS : 0)
+  }),
+)
+
+/**
+ * Indexes of a profile that has the 24 hours of a working day before those of a day of the weekend, by hours since 1970
+ * modulo a week.
+ */
+export function cellsOf(ahead: number): Uint8Array {
+  const table = tables[ahead + MOST_HOURS]
+  if (table === undefined) throw new RangeError(`a clock ${ahead} hours ahead`)
+  return table
+}
+
+/**
+ * Estimates how many hours the weekends of a series begin before those in UTC: the clock by which working days, and
+ * days of weekends, differ least among themselves.
+ *
+ * @param from index of the first hour, a midnight
+ * @param to the one after the last
+ * @returns -12..12, 0 when no other clock is clearly better
+ */
+export function clockOf({ counts, startHour }: Hours, from: number, to: number): number {
+  if (to - from < LEAST_DAYS * DAY_HOURS) return 0
+  for (let slot = 0; slot < WEEK_HOURS; slot++) {
+    let n = 0
+    const first = from + ((((slot - startHour - from) % WEEK_HOURS) + WEEK_HOURS) % WEEK_HOURS)
+    for (let i = first; i < to && n < MOST_WEEKS; i += WEEK_HOURS) weeks[n++] = counts[i] ?? 0
+    // The square root makes the variance of counts nearly the same for all means.
+    week[slot] = Math.sqrt(weeks.subarray(0, n).sort()[(n - 1) >> 1] ?? 0)
+  }
+  const inUtc = varianceUnder(0)
+  let [best, least] = [0, BETTER * inUtc]
+  for (let ahead = -MOST_HOURS; ahead <= MOST_HOURS; ahead++) {
+    const variance = varianceUnder(ahead)
+    if (variance < least) [best, least] = [ahead, variance]
+  }
+  return best
+}
+
+/** The sum of squares of the week's hours around the means of their cells. */
+function varianceUnder(ahead: number): number {
+  const cells = cellsOf(ahead)
+  let all = 0
+  for (let hour = 0; hour < DAY_HOURS; hour++) {
+    let [working, free, squares, n] = [0, 0, 0, 0]
+    for (let day = 0; day < DAYS; day++) {
+      const value = week[day * DAY_HOURS + hour] ?? 0
+      squares += value * value
+      if ((cells[day * DAY_HOURS + hour] ?? 0) < DAY_HOURS) {
+        working += value
+        n++
+      } else free += value
+    }
+    all += squares - (working * working) / n - (free * free) / (DAYS - n)
+  }
+  return all
+}
+
+interface Day {
+  readonly baseline: Baseline
+  readonly levels: readonly number[]
+  /** Index of the first hour of the training. */
+  readonly trainedFrom: number
+  /** Index of the day's first hour. */
+  readonly midnight: number
+}
+
+/**
+ * Estimates by how many hours the clock of a series is ahead of that of its training, as the last day tells that fits
+ * only one of them.
+ */
+export function shiftOf(hours: Hours, { baseline, levels, trainedFrom, midnight }: Day): number {
+  for (let day = 1; day <= SHIFT_DAYS; day++) {
+    const from = midnight - day * DAY_HOURS
+    if (from < trainedFrom) return 0
+    const level = levels[(from - trainedFrom) / DAY_HOURS] ?? 1
+    const squaresUnder = (shift: number): number =>
+      squaresOf(hours, { baseline, level, from, shift })
+    const unshifted = squaresUnder(0)
+    if (unshifted >= UNUSUAL * DAY_HOURS) {
+      const found = SHIFTS.find((shift) => squaresUnder(shift) < SHIFT_BETTER * unshifted)
+      if (found !== undefined) return found
+    } else if (
+      unshifted < USUAL * DAY_HOURS &&
+      SHIFTS.every((shift) => unshifted < SHIFT_BETTER * squaresUnder(shift))
+    )
+      return 0
+  }
+  return 0
+}
+
+interface Shifted {
+  readonly baseline: Baseline
+  readonly level: number
+  readonly from: number
+  readonly shift: number
+}
+
+/** The squares of the deviations of a day's hours, in variances. */
+function squaresOf(
+  { counts, startHour }: Hours,
+  { baseline, level, from, shift }: Shifted,
+): number {
+  const { profile, ahead, clumping, dispersion } = baseline
+  const cells = cellsOf(ahead)
+  let squares = 0
+  for (let i = from; i < from + DAY_HOURS; i++) {
+    const mean = level * (profile[cells[(startHour + i + shift) % WEEK_HOURS] ?? 0] ?? 0)
+    const variance = clumping * mean + (dispersion * mean) ** 2 + 1
+    squares += Math.min(MOST_SQUARE, ((counts[i] ?? 0) - mean) ** 2 / variance)
+  }
+  return squares
+}
