@@ -1,5 +1,4 @@
 import type { AnomalyKind } from '../model/insights.js'
-import type { Hours } from './baseline.js'
 import {
   belongs,
   deviates,
@@ -13,7 +12,7 @@ import {
   type Notice,
   type Series,
 } from './evidence.js'
-import { DAY_HOURS, isWeekend, LASTING_DAYS, LEAD_DAYS } from './frame.js'
+import { DAY_HOURS, isWeekend, LASTING_DAYS, LEAD_DAYS, type Hours } from './frame.js'
 import { expectedRange } from './negative-binomial.js'
 import { fitRolling } from './rolling-baseline.js'
 

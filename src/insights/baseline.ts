@@ -1,6 +1,6 @@
 import { surprise } from './negative-binomial.js'
 import { quantileOf } from './quantile.js'
-import { DAY_HOURS, isWeekend, WEEK_HOURS } from './frame.js'
+import { DAY_HOURS, isWeekend, WEEK_HOURS, type Hours } from './frame.js'
 import { cellsOf, clockOf } from './week-clock.js'
 
 /**
@@ -44,13 +44,6 @@ export interface Fitted {
   readonly baseline: Baseline
   /** By day, from the first one of the training on. */
   readonly levels: readonly number[]
-}
-
-/** Counts by hour. */
-export interface Hours {
-  readonly counts: Float64Array
-  /** Hours since 1970 of index 0, a midnight in UTC. */
-  readonly startHour: number
 }
 
 /** Days of training that a profile by hour needs; so many of each that one of working days and weekends needs. */

@@ -1,5 +1,5 @@
-import { mostOfHour, NOTABLE, sharedOver, type Baseline, type Hours } from './baseline.js'
-import { DAY_HOURS, WEEK_HOURS } from './frame.js'
+import { mostOfHour, NOTABLE, sharedOver, type Baseline } from './baseline.js'
+import { DAY_HOURS, WEEK_HOURS, type Hours } from './frame.js'
 import { surprise } from './negative-binomial.js'
 import { expectedCounts, type RollingBaseline } from './rolling-baseline.js'
 import { cellsOf } from './week-clock.js'

@@ -1,8 +1,8 @@
 import type { Forecast } from '../model/insights.js'
-import { fitBaseline, type Baseline, type Hours } from './baseline.js'
+import { fitBaseline, type Baseline } from './baseline.js'
 import { expectedRange, surprise } from './negative-binomial.js'
 import { quantileOf } from './quantile.js'
-import { DAY_HOURS, WEEK_HOURS } from './frame.js'
+import { DAY_HOURS, WEEK_HOURS, type Hours } from './frame.js'
 import { cellsOf } from './week-clock.js'
 import { HOUR_MS } from '../model/time.js'
 

@@ -1,6 +1,13 @@
 export const DAY_HOURS = 24
 export const WEEK_HOURS = 168
 
+/** Counts by hour. */
+export interface Hours {
+  readonly counts: Float64Array
+  /** Hours since 1970 of index 0, a midnight in UTC. */
+  readonly startHour: number
+}
+
 /** The hours that a run analyses. */
 export interface Frame {
   /** Hours since 1970, a midnight in UTC. */

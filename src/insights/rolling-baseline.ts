@@ -1,5 +1,5 @@
-import { fitBaseline, type Baseline, type Fitted, type Hours } from './baseline.js'
-import { DAY_HOURS, isWeekend, WEEK_HOURS, weekdayOf } from './frame.js'
+import { fitBaseline, type Baseline, type Fitted } from './baseline.js'
+import { DAY_HOURS, isWeekend, WEEK_HOURS, weekdayOf, type Hours } from './frame.js'
 import { cellsOf, shiftOf } from './week-clock.js'
 
 /** Baselines of the days from the one of `from` on, each fitted to days before it. */

@@ -1,5 +1,4 @@
-import type { Baseline, Hours } from './baseline.js'
-import { DAY_HOURS, isWeekend, WEEK_HOURS } from './frame.js'
+import { DAY_HOURS, isWeekend, WEEK_HOURS, type Hours } from './frame.js'
 
 /*
  * Days are those of UTC, but the weekends of people begin by their own clocks: in Tokyo nine hours before those in
@@ -89,8 +88,15 @@ function varianceUnder(ahead: number): number {
   return all
 }
 
+interface Profile {
+  readonly profile: readonly number[]
+  readonly ahead: number
+  readonly clumping: number
+  readonly dispersion: number
+}
+
 interface Day {
-  readonly baseline: Baseline
+  readonly baseline: Profile
   readonly levels: readonly number[]
   /** Index of the first hour of the training. */
   readonly trainedFrom: number
@@ -123,7 +129,7 @@ export function shiftOf(hours: Hours, { baseline, levels, trainedFrom, midnight 
 }
 
 interface Shifted {
-  readonly baseline: Baseline
+  readonly baseline: Profile
   readonly level: number
   readonly from: number
   readonly shift: number
