@@ -241,11 +241,16 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       log,
       limit: config.maxDisk,
       dir: embedded === null ? null : dataDir.path,
+      coldAfterDays: config.coldAfterDays,
       audit,
       metrics,
     })
     closers.push(() => retention.close())
-    const events = createEvents(store, { dedupWindowSeconds: config.dedupWindowSeconds, retention })
+    const events = createEvents(store, {
+      dedupWindowSeconds: config.dedupWindowSeconds,
+      retention,
+      coldUntilMs: retention.cold.untilMs,
+    })
     const records = createRecords({
       entities,
       sourcesOfEvents: (eventIds) => events.sourcesOf(eventIds),
@@ -530,6 +535,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       sequencer,
       newToken: batches.newToken,
       shared,
+      coldFault: retention.cold.fault,
       onDeleted: onChanged,
     })
     const replay = createReplay({
@@ -593,6 +599,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         if (config.role === 'api') await pipeline.settle()
         return result
       },
+      coldUntilMs: retention.cold.untilMs,
       health: createHealth(
         healthProbes({
           store,
@@ -619,6 +626,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         live,
         pool,
         alerting,
+        cold: retention.cold,
         state,
         writer,
       }),

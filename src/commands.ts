@@ -35,12 +35,19 @@ interface CommandOptions extends Omit<AppOptions, 'uws'> {
 export async function runCommand(command: CommandName, options: CommandOptions): Promise<void> {
   const { config, log, version, program, given, callerDir } = options
   const print = (text: string): void => void process.stdout.write(`${text}\n`)
-  const folder = { config, dir: resolvePath(callerDir, given), program, version, log, print }
+  const common = { config, program, version, log, print }
+  const dir = resolvePath(callerDir, given)
   switch (command) {
-    case 'backup':
-      return await (await import('./backup/backup.js')).backup(folder)
-    case 'restore':
-      return await (await import('./backup/restore.js')).restore(folder)
+    case 'backup': {
+      const { backup, backupToS3, nameOnS3 } = await loadBackup()
+      const name = nameOnS3(given)
+      return name === null ? await backup({ ...common, dir }) : await backupToS3(common, name)
+    }
+    case 'restore': {
+      const { nameOnS3, restore, restoreFromS3 } = await loadBackup()
+      const name = nameOnS3(given)
+      return name === null ? await restore({ ...common, dir }) : await restoreFromS3(common, name)
+    }
     case 'verify-audit':
       return await verifyAudit(config, print)
     case 'check-cluster':
@@ -67,6 +74,12 @@ export async function runCommand(command: CommandName, options: CommandOptions):
     }
   }
 }
+
+const loadBackup = async () => ({
+  ...(await import('./backup/backup.js')),
+  ...(await import('./backup/restore.js')),
+  ...(await import('./backup/s3-backup.js')),
+})
 
 /** Exits with 1 when the trail was changed. */
 async function verifyAudit(config: Config, print: (text: string) => void): Promise<void> {

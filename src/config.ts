@@ -11,6 +11,7 @@ import {
 } from './settings/values.js'
 import { maxDisk, retentionBySeverity } from './settings/retention.js'
 import { ACCOUNT_SETTINGS } from './settings/accounts.js'
+import { checkCold, COLD_SETTINGS } from './settings/cold.js'
 import {
   attributes,
   boolean,
@@ -165,6 +166,7 @@ const SETTINGS = {
   ),
   retentionBySeverity,
   maxDisk,
+  ...COLD_SETTINGS,
   maxMessageBytes: integer(
     'MAX_MESSAGE_BYTES',
     256 * 1024,
@@ -269,6 +271,7 @@ function checkCombinations(config: Config, refuse: Refuse): void {
     config.cookieSamesite === 'None' && config.corsOrigins.length === 0,
     'COOKIE_SAMESITE=None is useless without CORS_ORIGINS: name the origins whose pages call with cookies',
   )
+  checkCold(config, refuse)
   checkProviders(config, refuse)
   checkSharing(config, refuse)
   if (config.nodeEnv === 'production') checkProduction(config, refuse)
@@ -330,11 +333,12 @@ function checkProduction(config: Config, refuse: Refuse): void {
 /** Passwords and events would cross the network readable. */
 function refusePlaintext(config: Config, refuse: Refuse): void {
   if (config.allowPlaintext) return
-  const { clickhouseUrl, clickhouseNodes, redisUrl } = config
+  const { clickhouseUrl, clickhouseNodes, redisUrl, s3Url } = config
   const given = [
     ['CLICKHOUSE_URL', clickhouseUrl === null ? [] : [clickhouseUrl], 'https://'],
     ['CLICKHOUSE_NODES', clickhouseNodes, 'https://'],
     ['REDIS_URL', redisUrl === null ? [] : [redisUrl], 'rediss://'],
+    ['S3_URL', s3Url === null ? [] : [s3Url], 'https://'],
   ] as const
   for (const [env, urls, safe] of given)
     refuse(

@@ -1,5 +1,5 @@
 -- One event.
--- params: id UInt64, from_ms Int64, to_ms Int64 (when it may have arrived)
+-- params: id UInt64, arrived_ms Int64, arrived_until_ms Int64 (when it may have arrived)
 -- rows:   one event, with all there is to it
 SELECT
     id, toUnixTimestamp64Milli(ts) AS ts_ms, toUnixTimestamp64Milli(received_at) AS received_ms, n, source, type, severity, priority, priority_source, confidence,
@@ -7,5 +7,5 @@ SELECT
     constant_text, variables, summary, tags, dedup_key, correction_reason, auto_priority
 FROM events
 WHERE id = {id:UInt64}
-    AND received_at >= fromUnixTimestamp64Milli({from_ms:Int64}) AND received_at < fromUnixTimestamp64Milli({to_ms:Int64})
+    AND received_at >= fromUnixTimestamp64Milli({arrived_ms:Int64}) AND received_at < fromUnixTimestamp64Milli({arrived_until_ms:Int64})
 LIMIT 1

@@ -7,6 +7,7 @@ import type { Reply } from '../http/reply.js'
 import type { HttpRequest, RequestHead } from '../http/request.js'
 import type { Admission, HttpRoute } from '../http/routes.js'
 import type { Uws } from '../http/uws.js'
+import { answerNotingCold } from '../events/cold-reads.js'
 import { AppError } from '../model/errors.js'
 import { unfulfilled } from './auth/duty.js'
 import type { LimitName, LimitSubject } from './auth/limits.js'
@@ -15,6 +16,7 @@ import { isAtLeast } from '../model/roles.js'
 import type { Role } from '../model/roles.js'
 import {
   ByteStream,
+  COLD_HEADER,
   JsonText,
   RouteReply,
   TypedText,
@@ -249,9 +251,9 @@ function ask(route: ApiRoute, input: CheckedInput, services: Services): unknown 
   if (question === undefined || principal === null) return route.handle(input, services)
   return services.questions(question, principal.userId, async () => {
     input.signal.throwIfAborted()
-    return wantsPartial(route, input)
-      ? await handlePartly(() => route.handle(input, services))
-      : await route.handle(input, services)
+    const work = (): unknown => route.handle(input, services)
+    const asked = wantsPartial(route, input) ? () => handlePartly(work) : work
+    return await handleCold(asked, services.coldUntilMs())
   })
 }
 
@@ -265,11 +267,20 @@ const wantsPartial = (route: ApiRoute, { query }: CheckedInput): boolean =>
 /** An answer that lacks the rows of some shards names them. */
 async function handlePartly(work: () => unknown): Promise<unknown> {
   const { answer: whole, missing } = await answerPartly(work)
-  if (missing.length === 0) return whole
+  return missing.length === 0 ? whole : withHeader(whole, 'X-Missing-Shards', missing.join(', '))
+}
+
+/** An answer for which cold storage was read says which events are there. */
+async function handleCold(work: () => unknown, untilMs: number): Promise<unknown> {
+  if (untilMs === 0) return await work()
+  const { answer: whole, isCold } = await answerNotingCold(work)
+  return isCold ? withHeader(whole, COLD_HEADER, new Date(untilMs).toISOString()) : whole
+}
+
+function withHeader(whole: unknown, name: string, value: string): RouteReply<unknown> {
   const { body, ...extras } = whole instanceof RouteReply ? whole : new RouteReply(whole)
-  const headers = { ...extras.headers, 'X-Missing-Shards': missing.join(', ') }
   return new RouteReply(body, {
-    headers,
+    headers: { ...extras.headers, [name]: value },
     cookies: extras.cookies,
     ...(extras.status === null ? {} : { status: extras.status }),
   })

@@ -5,6 +5,7 @@ import type { DedupWindow } from '../ingest/dedup-window.js'
 import type { Pipeline } from '../ingest/pipeline.js'
 import type { Pool } from '../ingest/pool.js'
 import type { Sources } from '../records/sources.js'
+import type { Cold } from '../retention/cold.js'
 import type { GaugeReaders } from '../telemetry/metrics.js'
 import type { TemplateRegistry } from '../templates/registry.js'
 import type { Wal } from '../wal/wal.js'
@@ -22,6 +23,7 @@ interface Gauged {
   readonly pool: Pick<Pool, 'workers'>
   readonly alerting: ReturnType<typeof createAlerting>
   readonly state: State
+  readonly cold: Cold
   readonly writer: Pick<Writer, 'failingSinceMs'>
 }
 
@@ -52,6 +54,8 @@ export function gaugesOf(parts: Gauged): GaugeReaders {
     alertRulesCut: () => evaluator.cut,
     channelsFailing: () => evaluator.channelsFailing,
     alertLagSeconds: () => evaluator.lagSeconds,
+    coldBytes: parts.cold.bytes,
+    isColdUp: () => parts.cold.fault() === null,
     isStateUp: watchState(state),
     isClickhouseUp: () => parts.writer.failingSinceMs === null,
   }

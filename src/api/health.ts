@@ -138,7 +138,7 @@ interface Probed {
   readonly wal: Wal
   readonly pool: Pool
   readonly writer: Writer
-  readonly retention: Pick<Retention, 'droppedForDisk'>
+  readonly retention: Pick<Retention, 'told'>
   readonly alertProblem: () => Promise<string | null>
 }
 
@@ -156,8 +156,8 @@ export const healthProbes = ({
     const sinceMs = writer.failingSinceMs
     const refusingMs = sinceMs === null ? 0 : performance.now() - sinceMs
     if (refusingMs < REFUSING_MS) {
-      const dropped = retention.droppedForDisk()
-      return dropped === null ? { status: 'ok' } : { status: 'degraded', detail: dropped }
+      const told = retention.told()
+      return told === null ? { status: 'ok' } : { status: 'degraded', detail: told }
     }
     // Too many parts, no memory, read-only, or refused rows.
     const seconds = Math.round(refusingMs / 1000)

@@ -3,7 +3,7 @@ import type { TObject, TSchema } from '@sinclair/typebox'
 import { ERRORS } from '../model/errors.js'
 import type { ErrorCode } from '../model/errors.js'
 import { collectComponents } from './openapi-components.js'
-import { isMultipart } from './route.js'
+import { COLD_HEADER, isMultipart, mayReadCold } from './route.js'
 import type { ApiRoute, MultipartBody } from './route.js'
 import { exampleOf } from './openapi-example.js'
 import { closeObjects } from './validation.js'
@@ -206,6 +206,16 @@ const SUCCESS: Readonly<Record<number, string>> = {
   503: 'A dependency is down',
 }
 
+const COLD = {
+  headers: {
+    [COLD_HEADER]: {
+      description:
+        'only when events of cold storage were read, which takes longer: those that arrived before this time may be there',
+      schema: { type: 'string', format: 'date-time' },
+    },
+  },
+}
+
 function toSuccess(route: DocumentedRoute): Json {
   const { status, alsoStatuses = [], reply, produces = 'application/json', examples } = route
   const types = [produces].flat()
@@ -221,7 +231,7 @@ function toSuccess(route: DocumentedRoute): Json {
     const description = SUCCESS[code] ?? 'Reply'
     if (code === 204 || code === 302) return [code, { description }]
     const content = { ...Object.fromEntries(types.map((type) => [type, media])), ...others }
-    return [code, { description, content }]
+    return [code, { description, ...(mayReadCold(route) ? COLD : {}), content }]
   })
   return Object.fromEntries(entries)
 }

@@ -258,6 +258,12 @@ const OF_ALL_SHARDS = /^\/api\/(?:logs|analytics|monitoring\/dead-letters)\b/
 export const mayBePartial = ({ method, path, question }: RouteFacts): boolean =>
   method === 'get' && question !== undefined && OF_ALL_SHARDS.test(path)
 
+/** Says that a question read events of cold storage. */
+export const COLD_HEADER = 'X-Cold-Before'
+
+export const mayReadCold = ({ path, question }: RouteFacts): boolean =>
+  question !== undefined && /^\/api\/logs\b/.test(path)
+
 const Partial = Type.Optional(
   Type.Boolean({
     description:

@@ -84,6 +84,8 @@ export interface Services {
   readonly savedViews: SavedViews
   readonly sources: Pick<Sources, 'list' | 'get' | 'create' | 'change'>
   readonly sourceStats: SourceStats
+  /** Events that arrived before may be in cold storage; 0 for none. */
+  readonly coldUntilMs: () => number
   /** RETENTION_DAYS: no retention is longer. */
   readonly retentionDays: number
   /** RETENTION_DAYS_BY_SEVERITY. */

@@ -4,6 +4,7 @@ import { chmod, cp, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import type { Store } from '../clickhouse/client.js'
+import { BACKUP_DISK } from '../clickhouse/embedded/config.js'
 import type { Config } from '../config.js'
 import { makeDirectory } from '../coordination/data-dir.js'
 import { HOUR_MS, MINUTE_MS } from '../model/time.js'
@@ -57,11 +58,11 @@ const backupsDir = (dataDir: string): string => join(dataDir, 'clickhouse', 'bac
 /** @returns makes a backup of the database, and reports its progress to the caller */
 export function createBackups(deps: BackupDeps): MakeBackup {
   let isBusy = false
-  return async (report) => {
+  return async (isOnS3, report) => {
     if (isBusy) throw new Error('another backup is being made')
     isBusy = true
     try {
-      return await backUpDatabase(deps, report)
+      return await backUpDatabase(deps, isOnS3, report)
     } finally {
       isBusy = false
     }
@@ -70,10 +71,11 @@ export function createBackups(deps: BackupDeps): MakeBackup {
 
 async function backUpDatabase(
   { config, store, isEmbedded, settle, writer, dataDir }: BackupDeps,
+  isOnS3: boolean,
   report: (progress: string) => void,
 ): Promise<DatabaseBackup> {
-  const place = placeOf(config, isEmbedded)
-  const folder = isEmbedded ? join(backupsDir(dataDir), place.name) : null
+  const place = placeOf(config, isEmbedded, isOnS3)
+  const folder = place.kind === 'file' ? join(backupsDir(dataDir), place.name) : null
   if (isEmbedded) {
     // A command that was ended halfway leaves its files behind.
     await rm(backupsDir(dataDir), { recursive: true, force: true })
@@ -95,8 +97,12 @@ async function backUpDatabase(
 }
 
 /** @throws Error when no place is configured where ClickHouse can write a backup */
-function placeOf(config: Config, isEmbedded: boolean): BackupPlace {
+function placeOf(config: Config, isEmbedded: boolean, isOnS3: boolean): BackupPlace {
   const name = `backup-${randomBytes(8).toString('hex')}`
+  if (isOnS3) {
+    if (config.s3Url === null) throw new Error('the service runs without S3_URL')
+    return { kind: 'disk', disk: BACKUP_DISK, name }
+  }
   if (isEmbedded) return { kind: 'file', name }
   if (config.clickhouseCluster !== '')
     throw new Error('a cluster is backed up with BACKUP … ON CLUSTER; see the guide on operations')
@@ -112,6 +118,10 @@ export interface CommandOptions {
   readonly config: Config
   /** The directory of the backup. */
   readonly dir: string
+  /** What the operator calls it. Default: `dir`. */
+  readonly title?: string
+  /** Whether ClickHouse writes the tables to S3. */
+  readonly isOnS3?: boolean
   readonly program: string
   readonly version: string
   /** Prints a line for the operator. */
@@ -132,21 +142,22 @@ export const QUARANTINE_FOLDER = 'refused'
  * @throws Error saying what would help; the directory is empty again
  */
 export async function backup(options: CommandOptions): Promise<void> {
-  const { config, dir, program, version, print } = options
+  const { config, dir, title = dir, isOnS3 = false, program, version, print } = options
   if (!(await isFree(dir))) throw new Error(`${dir} is not empty`)
   makeDirectory(dir)
   await chmod(dir, 0o700)
   try {
-    const made = await requestBackup(config.dataDir, print)
+    const made = await requestBackup(config.dataDir, isOnS3, print)
     await collect(made.folder, config.dataDir, dir)
     print('checking and summing up')
     const { place, database, schema, takenAt, totals } = made
     const clickhouse = place.kind === 'file' ? { ...place, name: DATABASE_FOLDER } : place
     const head = { program, version, schema, database, taken_at: takenAt, clickhouse, totals }
     const manifest = await writeManifest(dir, head)
-    const bytes = manifest.files.reduce((sum, file) => sum + file.bytes, 0)
+    const own = manifest.files.reduce((sum, file) => sum + file.bytes, 0)
+    const bytes = made.folder === null ? own + made.bytes : own
     print(
-      `${dir}: ${totals['events']} events as of ${takenAt}, ${manifest.files.length} files, ${bytes} bytes`,
+      `${title}: ${totals['events']} events as of ${takenAt}, ${manifest.files.length} files, ${bytes} bytes`,
     )
   } catch (error) {
     await emptyOut(dir)

@@ -14,7 +14,7 @@ export type Totals = Readonly<Record<string, number>>
 /** What the service made: the parts of every table as they were between two batches. */
 export interface DatabaseBackup {
   readonly place: BackupPlace
-  /** The directory of the files; null on a remote server. */
+  /** The directory of the files; null on S3 and on a remote server. */
   readonly folder: string | null
   readonly database: string
   /** The version of the schema. */
@@ -25,7 +25,10 @@ export interface DatabaseBackup {
 }
 
 /** Makes a backup of the database, and reports its progress. */
-export type MakeBackup = (report: (progress: string) => void) => Promise<DatabaseBackup>
+export type MakeBackup = (
+  isOnS3: boolean,
+  report: (progress: string) => void,
+) => Promise<DatabaseBackup>
 
 type Row = {
   readonly status: string

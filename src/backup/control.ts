@@ -28,7 +28,7 @@ export interface PasswordReset {
 
 /** One line of JSON, from the command to the service. */
 type Request =
-  | { readonly kind: 'backup' }
+  | { readonly kind: 'backup'; readonly isOnS3: boolean }
   | { readonly kind: 'reset-password' | 'reset-second-factor'; readonly email: string }
   | { readonly kind: 'verify-audit' }
 
@@ -103,7 +103,7 @@ async function run(
   const request = JSON.parse(text) as Request // `ask` of this program writes it.
   switch (request.kind) {
     case 'backup':
-      return await control.backup(report)
+      return await control.backup(request.isOnS3, report)
     case 'reset-password':
       return await control.resetPassword(request.email)
     case 'reset-second-factor':
@@ -120,6 +120,7 @@ async function run(
  */
 export async function requestBackup(
   dataDir: string,
+  isOnS3: boolean,
   report: (progress: string) => void,
 ): Promise<DatabaseBackup> {
   const socket = await connectTo(dataDir)
@@ -127,7 +128,7 @@ export async function requestBackup(
     throw new Error(
       `no service runs on ${dataDir}: start it, or copy the directory of a stopped one as it is`,
     )
-  return (await ask(socket, { kind: 'backup' }, report)) as DatabaseBackup // `run` gives it.
+  return (await ask(socket, { kind: 'backup', isOnS3 }, report)) as DatabaseBackup // `run` gives it.
 }
 
 /** @returns null when no service runs on the data directory */

@@ -8,7 +8,7 @@ import { hashFile, listFiles, syncTree, type HashedFile } from './file-tree.js'
 
 /** The version of the layout of a backup's directory. */
 const FORMAT = 1
-const FILE = 'manifest.json'
+export const MANIFEST = 'manifest.json'
 
 const Plain = Type.String({ pattern: '^[a-zA-Z_][a-zA-Z0-9_-]{0,99}$' })
 const ManifestSchema = Type.Object({
@@ -43,7 +43,7 @@ export async function writeManifest(dir: string, head: ManifestHead): Promise<Ma
   await syncTree(dir)
   const text = JSON.stringify(manifest, null, 1)
   const sealed = `${text}\n${seal(text)}\n`
-  const temporary = join(dir, `${FILE}.new`)
+  const temporary = join(dir, `${MANIFEST}.new`)
   const file = await open(temporary, 'w', 0o600)
   try {
     await file.writeFile(sealed)
@@ -51,32 +51,37 @@ export async function writeManifest(dir: string, head: ManifestHead): Promise<Ma
   } finally {
     await file.close()
   }
-  await rename(temporary, join(dir, FILE))
+  await rename(temporary, join(dir, MANIFEST))
   await syncTree(dir)
   return manifest
 }
 
 /** @throws Error when the directory holds no complete backup that this program can read */
 export async function readManifest(dir: string): Promise<Manifest> {
-  const sealed = await readFile(join(dir, FILE), 'utf8').catch(() => {
-    throw new Error(`${dir} holds no whole backup: it has no ${FILE}`)
+  const sealed = await readFile(join(dir, MANIFEST), 'utf8').catch(() => {
+    throw new Error(`${dir} holds no whole backup: it has no ${MANIFEST}`)
   })
   const [, text = '', sum = ''] = /^([\s\S]*)\n([0-9a-f]{64})\n$/.exec(sealed) ?? []
-  if (seal(text) !== sum) throw new Error(`${FILE} of ${dir} was changed or truncated`)
+  if (seal(text) !== sum) throw new Error(`${MANIFEST} of ${dir} was changed or truncated`)
   const manifest: unknown = JSON.parse(text)
   const format = typeof manifest === 'object' && manifest !== null && 'format' in manifest
   if (format && Number(manifest.format) > FORMAT)
     throw new Error(`${dir} was made by a newer program; restore it with that one`)
   if (Value.Check(ManifestSchema, manifest)) return manifest
-  throw new Error(`${FILE} of ${dir} is none of a backup`)
+  throw new Error(`${MANIFEST} of ${dir} is none of a backup`)
+}
+
+/** @throws Error when a path leads out of the backup */
+export function checkPath(path: string): string {
+  if (path.startsWith('/') || path.split('/').includes('..'))
+    throw new Error(`${MANIFEST} names ${path}, which is not in the backup`)
+  return path
 }
 
 /** @throws Error naming the first file that is missing or differs */
 export async function checkFiles(dir: string, { files }: Manifest): Promise<void> {
   for (const { path, bytes, sha256 } of files) {
-    if (path.startsWith('/') || path.split('/').includes('..'))
-      throw new Error(`${FILE} names ${path}, which is not in the backup`)
-    const found = await hashFile(dir, path).catch(() => {
+    const found = await hashFile(dir, checkPath(path)).catch(() => {
       throw new Error(`${path} of the backup is missing`)
     })
     if (found.bytes !== bytes || found.sha256 !== sha256)

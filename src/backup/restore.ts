@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { cp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
+import { BACKUP_DISK } from '../clickhouse/embedded/config.js'
 import { openDatabase } from '../clickhouse/database.js'
 import { schemaVersions } from '../clickhouse/migrate.js'
 import type { Config } from '../config.js'
@@ -12,7 +13,7 @@ import { allowMerges, readTotals, restoreBackup } from './clickhouse-backup.js'
 import { emptyOut, isFree, syncTree } from './file-tree.js'
 import { checkFiles, readManifest, type Manifest } from './manifest.js'
 
-interface RestoreOptions extends CommandOptions {
+export interface RestoreOptions extends CommandOptions {
   readonly log: Log
 }
 
@@ -60,7 +61,10 @@ function refuseUnfit({ schema, database, version, clickhouse }: Manifest, config
     throw new Error(`the backup is of database ${database}; set CLICKHOUSE_DATABASE=${database}`)
   if (clickhouse.kind === 'file' && config.clickhouseUrl !== null)
     throw new Error('the backup is of an embedded ClickHouse; restore it without CLICKHOUSE_URL')
-  if (clickhouse.kind === 'disk' && config.clickhouseUrl === null)
+  if (clickhouse.kind === 'disk' && clickhouse.disk === BACKUP_DISK) {
+    if (config.s3Url === null)
+      throw new Error('the tables of the backup are on S3: set S3_URL and its keys as they were')
+  } else if (clickhouse.kind === 'disk' && config.clickhouseUrl === null)
     throw new Error(
       `the backup is on disk ${clickhouse.disk} of a ClickHouse server; set CLICKHOUSE_URL`,
     )

@@ -110,6 +110,8 @@ export interface PartitionRow {
   /** Rows, deleted ones included. */
   readonly stored: number
   readonly bytes: number
+  /** Those of `bytes` that are on the disk `cold`. */
+  readonly cold_bytes: number
 }
 
 const insertsSql = statement<{ readonly seconds: number }, { readonly running: number }>(

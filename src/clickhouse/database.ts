@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Config } from '../config.js'
+import { s3Of } from '../settings/cold.js'
 import type { Log } from '../telemetry/log.js'
 import { createStore, type Store } from './client.js'
 import { checkCluster } from './cluster/check.js'
@@ -43,10 +44,12 @@ export async function openDatabase(
   config: Config,
   { log, backupsDir }: { readonly log: Log; readonly backupsDir?: string },
 ): Promise<Database> {
+  const s3 = s3Of(config)
   const embedded =
     config.clickhouseUrl === null
       ? await startEmbedded({
           log,
+          ...(s3 === null ? {} : { s3 }),
           ...(backupsDir === undefined ? {} : { backupsDir }),
           dataDir: join(config.dataDir, 'clickhouse'),
           lockWaitMs: ENGINE_LOCK_WAIT_MS,

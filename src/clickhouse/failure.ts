@@ -133,6 +133,13 @@ export function toStoreFailure(action: string, error: unknown, timedOutMs: numbe
   if (!(error instanceof ClickHouseError)) return unavailable(`${action}: ${networkReason(error)}`)
   const code = Number(error.code)
   const type = error.type ?? ''
+  // A mutation that failed has a code of its own.
+  if (type === 'S3_ERROR' || code === 499)
+    return new AppError(
+      'dependency_unavailable',
+      `cold storage is not available for ${action}`,
+      COLD,
+    )
   if (COST_CODES.has(code)) return costly(`${action}: code ${code} ${type}`)
   if (PASSING_CODES.has(code)) return unavailable(`${action}: code ${code} ${type}`)
   const ofRows = DATA_CODES.has(code) || READING_ROWS.test(error.message)
@@ -149,6 +156,7 @@ const costly = (reason: string): AppError =>
   new CostlyError('dependency_unavailable', textOf(reason), UNAVAILABLE)
 
 const textOf = (reason: string): string => `clickhouse is not available for ${reason}`
+const COLD = { details: { dependency: 'cold_storage' }, retryAfterS: 60 }
 const UNAVAILABLE = { details: { dependency: 'clickhouse' }, retryAfterS: RETRY_AFTER_S }
 
 function networkReason(error: unknown): string {

@@ -10,6 +10,7 @@ import { toConditions, type Matches } from './conditions.js'
 import { toCounters } from './counted-hours.js'
 import type { EventFilter } from './filter.js'
 import { beginningMs, repeatedWithin, type RangeQuestion } from './occurrences.js'
+import { MAX_AHEAD_MS } from './range-rows.js'
 import { NO_HOURS, wholeHours, type WholeHours } from './rollup-rows.js'
 import { toTemplateNumber } from './row-condition.js'
 
@@ -82,6 +83,7 @@ function toBegun(question: RangeQuestion, { found, hours, mixed }: Begun) {
   const params = {
     ...repeated.params,
     from_ms: beginningMs(question),
+    arrived_ms: Math.max(0, beginningMs(question) - MAX_AHEAD_MS),
     to_ms: question.toMs,
     hours_from: hours.fromS,
     hours_until: hours.untilS,

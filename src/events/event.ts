@@ -25,7 +25,7 @@ export interface CountedUnder {
 }
 
 const byIdSql = statement<
-  { readonly id: number; readonly from_ms: number; readonly to_ms: number },
+  { readonly id: number; readonly arrived_ms: number; readonly arrived_until_ms: number },
   EventRow
 >('event_by_id')
 interface Repeats {
@@ -79,7 +79,7 @@ export function createEventReader(store: Pick<Store, 'query'>) {
     { fromMs, toMs }: Arrival,
     signal: AbortSignal | undefined,
   ): Promise<EventRow | undefined> => {
-    const params = { id, from_ms: fromMs, to_ms: toMs }
+    const params = { id, arrived_ms: fromMs, arrived_until_ms: toMs }
     return (await store.query(byIdSql, params, toOptions(signal)))[0]
   }
 

@@ -3,6 +3,7 @@ import { statement } from '../clickhouse/statement.js'
 import type { Priority } from '../model/event.js'
 import { DAY_MS } from '../model/time.js'
 import { createBoundedRange } from './bounded-range.js'
+import { notingColdReads } from './cold-reads.js'
 import { createContext } from './context.js'
 import { createCounter, type CountBy, type Kept } from './counts.js'
 import { createDensityReader } from './density.js'
@@ -48,6 +49,8 @@ export interface EventSettings {
   /** Events are repeated for so long after they begin. */
   readonly dedupWindowSeconds: number
   readonly retention: Kept
+  /** Events that arrived before may be in cold storage; 0 for none. */
+  readonly coldUntilMs: () => number
 }
 
 /** A sender of webhooks waits for ten seconds or less. */
@@ -55,13 +58,15 @@ const STORED_KEYS_TIMEOUT_MS = 3_000
 const DEFAULTS: EventSettings = {
   dedupWindowSeconds: 60,
   retention: { keptSinceMs: () => Date.now() - 90 * DAY_MS },
+  coldUntilMs: () => 0,
 }
 
 /** Reads and corrects events; no other module reads their table. */
 export function createEvents(
-  store: Pick<Store, 'query' | 'queryColumns' | 'change'>,
-  { dedupWindowSeconds, retention } = DEFAULTS,
+  database: Pick<Store, 'query' | 'queryColumns' | 'change'>,
+  { dedupWindowSeconds, retention, coldUntilMs } = DEFAULTS,
 ) {
+  const store = notingColdReads(database, coldUntilMs)
   const density = createDensityReader(store)
   const counter = createCounter({ store, retention })
   const windowMs = dedupWindowSeconds * 1000

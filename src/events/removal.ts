@@ -9,6 +9,7 @@ import { toConditions } from './conditions.js'
 import { createDictionary } from './dictionary-matches.js'
 import { matchesNothing } from './filter.js'
 import { beginningMs, repeatedWithin, type RangeQuestion } from './occurrences.js'
+import { MAX_AHEAD_MS } from './range-rows.js'
 
 type Params = Readonly<Record<string, unknown>>
 type Ids = { readonly ids: readonly number[] }
@@ -59,6 +60,7 @@ export function createRemoval(store: Pick<Store, 'query' | 'queryColumns'>) {
       const params = {
         ...repeated.params,
         from_ms: beginningMs(question),
+        arrived_ms: Math.max(0, beginningMs(question) - MAX_AHEAD_MS),
         to_ms: toMs,
         limit,
         ...Object.assign({}, ...conditions.map((one) => one.params)),

@@ -19,7 +19,7 @@ const NONE: HeaderList = []
 const VARY: HeaderList = [['Vary', 'Origin']]
 const PREFLIGHT_SECONDS = '600'
 const REQUEST_HEADERS = 'Authorization, Content-Type, X-Request-Id'
-const EXPOSED_HEADERS = 'Link, Retry-After, X-Missing-Shards, X-Request-Id'
+const EXPOSED_HEADERS = 'Link, Retry-After, X-Cold-Before, X-Missing-Shards, X-Request-Id'
 
 /** Without origins no CORS header is sent. */
 export function createCors(options: CorsOptions): Cors {

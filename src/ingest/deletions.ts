@@ -130,6 +130,8 @@ interface DeletionDeps {
   readonly newToken: () => string
   /** Null for the only instance on its database. */
   readonly shared: SharedChanges | null
+  /** Why events of cold storage can't be deleted now; null when they can. */
+  readonly coldFault: () => string | null
   /** Resolves when no client can read the deleted data. */
   readonly onDeleted: () => Promise<void>
 }
@@ -147,7 +149,8 @@ const DELETE_MS = 18_000
 const LOCK_MS = 15_000
 
 export function createDeletions(deps: DeletionDeps) {
-  const { withLock, state, erasure, pipeline, events, shared, onDeleted } = deps
+  const { state, erasure, pipeline, events, shared, onDeleted } = deps
+  const withLock = lockUnlessAway(deps)
   const deleteSome = async (ids: readonly number[]): Promise<void> => {
     for (const rows of await events.removal.rows(ids)) {
       const stats = Buffer.from(rows.stats).toString('base64')
@@ -212,6 +215,16 @@ export function createDeletions(deps: DeletionDeps) {
       }),
   }
 }
+
+/** A deletion that waits for cold storage would hold up all rows behind it in the write-ahead log. */
+const lockUnlessAway =
+  ({ withLock, coldFault }: Pick<DeletionDeps, 'withLock' | 'coldFault'>): WithLock =>
+  async (key, ttlMs, work) => {
+    const fault = coldFault()
+    if (fault === null) return await withLock(key, ttlMs, work)
+    const details = { dependency: 'cold_storage' }
+    throw new AppError('dependency_unavailable', fault, { details, retryAfterS: 60 })
+  }
 
 const mismatch = (expected: number, events: number): AppError =>
   new AppError(

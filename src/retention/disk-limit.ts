@@ -1,45 +1,57 @@
 import { statfs } from 'node:fs/promises'
 
-import { endOf, type Partition, type Partitions } from './partitions.js'
+import { endOf, localBytes, type Partition, type Partitions } from './partitions.js'
 import type { RetentionPolicy } from './policy.js'
 
-/** MAX_DISK: a share (0..1) of the disk, or the bytes of events, repeats and dead letters. */
+/** MAX_DISK: a share (0..1) of the disk, or the local bytes of events, repeats and dead letters. */
 export type DiskLimit =
   | { readonly kind: 'share'; readonly share: number }
   | { readonly kind: 'bytes'; readonly bytes: number }
 
+export interface Disk {
+  readonly usedBytes: number
+  /** Used, or free for users other than root. */
+  readonly bytes: number
+}
+
 interface DiskLimitDeps {
   readonly limit: DiskLimit
-  /** Used share of the disk under ClickHouse. */
-  readonly usedShare: () => Promise<number>
+  /** The disk under ClickHouse. */
+  readonly disk: () => Promise<Disk>
   readonly partitions: Pick<Partitions, 'list' | 'drop'>
   readonly policy: Pick<RetentionPolicy, 'limited'>
 }
 
+interface Outcome {
+  readonly dropped: readonly Partition[]
+  /** Why nothing is dropped although the limit is exceeded; else null. */
+  readonly filledByOthers: string | null
+}
+
+/** Of MAX_DISK. Events that take no more are not what fills the disk, and are not dropped for others. */
+const OWN_SHARE = 0.5
+
+/** The disk that a directory is on. */
+export async function diskOf(dir: string): Promise<Disk> {
+  const { blocks, bfree, bavail, bsize } = await statfs(dir)
+  const used = blocks - bfree
+  return { usedBytes: used * bsize, bytes: (used + bavail) * bsize }
+}
+
 /** The used share of the disk that a directory is on. */
 export async function usedShareOf(dir: string): Promise<number> {
-  const { blocks, bfree, bavail } = await statfs(dir)
-  const used = blocks - bfree
-  return used / Math.max(1, used + bavail)
+  const { usedBytes, bytes } = await diskOf(dir)
+  return usedBytes / Math.max(1, bytes)
 }
 
 /**
  * Drops a day when the limit is exceeded: the oldest of the shortest retention. The present day stays, whatever else fills the
- * disk. ClickHouse removes the files a moment later, so a call drops one day and the next one measures again.
- *
- * @returns what was dropped
+ * disk, and so does what is in cold storage. ClickHouse removes the files a moment later, so a call drops one day and the next
+ * one measures again.
  */
-export function createDiskLimit({ limit, usedShare, partitions, policy }: DiskLimitDeps) {
-  const isExceeded = async (all: readonly Partition[]): Promise<boolean> =>
-    limit.kind === 'share'
-      ? (await usedShare()) > limit.share
-      : all.reduce((sum, { bytes }) => sum + bytes, 0) > limit.bytes
-
+export function createDiskLimit({ limit, disk, partitions, policy }: DiskLimitDeps) {
   const daysOf = ({ keptDays }: Partition): number => policy.limited(keptDays ?? 0)
-
-  return async (nowMs: number): Promise<readonly Partition[]> => {
-    const all = await partitions.list()
-    if (!(await isExceeded(all))) return []
+  const drop = async (all: readonly Partition[], nowMs: number): Promise<readonly Partition[]> => {
     const [first] = all
       .filter((one) => endOf(one) <= nowMs)
       .toSorted((a, b) => daysOf(a) - daysOf(b) || a.dayMs - b.dayMs)
@@ -48,4 +60,25 @@ export function createDiskLimit({ limit, usedShare, partitions, policy }: DiskLi
     for (const one of dropped) await partitions.drop(one)
     return dropped
   }
+
+  return async (nowMs: number): Promise<Outcome> => {
+    const all = (await partitions.list()).filter((one) => localBytes(one) > 0)
+    const ownBytes = all.reduce((sum, one) => sum + localBytes(one), 0)
+    if (limit.kind === 'bytes')
+      return ownBytes > limit.bytes
+        ? { dropped: await drop(all, nowMs), filledByOthers: null }
+        : NOTHING
+    const { usedBytes, bytes } = await disk()
+    const mostBytes = bytes * limit.share
+    if (usedBytes <= mostBytes) return NOTHING
+    if (ownBytes > mostBytes * OWN_SHARE)
+      return { dropped: await drop(all, nowMs), filledByOthers: null }
+    const percent = (part: number): number => Math.round((part / bytes) * 100)
+    const filledByOthers =
+      `the disk is ${percent(usedBytes)} % full, above MAX_DISK=${percent(mostBytes)}%, and events take ` +
+      `${percent(ownBytes)} % of it: others fill it, so no events are dropped`
+    return { dropped: [], filledByOthers }
+  }
 }
+
+const NOTHING: Outcome = { dropped: [], filledByOthers: null }

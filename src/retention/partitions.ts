@@ -17,6 +17,8 @@ export interface Partition {
   readonly keptDays: number | null
   readonly rows: number
   readonly bytes: number
+  /** Those of `bytes` that are in cold storage. */
+  readonly coldBytes: number
 }
 
 /** Rows that are kept equally long. */
@@ -91,11 +93,15 @@ function toPartition(row: PartitionRow): Partition[] {
   if (table === undefined || found === null) return []
   const keptDays = found[2] === undefined ? null : Number(found[2])
   const dayMs = Date.parse(`${found[1]}T00:00:00Z`)
-  return [{ table, id: row.id, dayMs, keptDays, rows: row.stored, bytes: row.bytes }]
+  const { id, stored: rows, bytes, cold_bytes: coldBytes } = row
+  return [{ table, id, dayMs, keptDays, rows, bytes, coldBytes }]
 }
 
 /** A day of UTC: 2026-11-24. */
 export const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
+
+/** What a partition takes of the local disk. */
+export const localBytes = ({ bytes, coldBytes }: Partition): number => bytes - coldBytes
 
 /** When the last row of a partition had arrived. */
 export const endOf = ({ dayMs }: Partition): number => dayMs + DAY_MS

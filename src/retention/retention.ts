@@ -8,9 +8,11 @@ import type { AuditEntry } from '../records/audit-record.js'
 import type { Log } from '../telemetry/log.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { Collection } from '../coordination/collection.js'
-import { createDiskLimit, usedShareOf, type DiskLimit } from './disk-limit.js'
+import { createCold } from './cold.js'
+import { createDiskLimit, diskOf, usedShareOf, type DiskLimit } from './disk-limit.js'
 import { createPartitions, endOf, toDay, type Partition, type Partitions } from './partitions.js'
 import type { RetentionPolicy } from './policy.js'
+import { createRounds, type Rounds } from './rounds.js'
 import { createSweep, RETENTION_ID, RetentionDoc, type RetentionRecord } from './sweep.js'
 
 interface RetentionDeps {
@@ -23,6 +25,8 @@ interface RetentionDeps {
   readonly limit: DiskLimit | null
   /** The directory of the embedded ClickHouse; null with a server, whose disk is not known here. */
   readonly dir: string | null
+  /** COLD_AFTER_DAYS; null: nothing moves to cold storage. */
+  readonly coldAfterDays: number | null
   readonly audit: Pick<Audit, 'record'>
   readonly metrics: Pick<Metrics, 'droppedForDisk'>
 }
@@ -47,12 +51,13 @@ export type Retention = ReturnType<typeof createRetention>
 const FIRST_SWEEP_MS = MINUTE_MS
 const DISK_EVERY_MS = 30_000
 
-/** Drops what is past its retention, every hour, on one instance at a time. */
+/** Drops what is past its retention, every hour, on one instance at a time, and moves what is old to cold storage. */
 export function createRetention(deps: RetentionDeps) {
-  const { store, entities, exclusive, policy, log, dir } = deps
+  const { store, entities, exclusive, policy, log, dir, coldAfterDays } = deps
   const partitions = createPartitions(store)
   const records = entities.collection('retention', RetentionDoc)
   const disk = createDiskRounds({ ...deps, partitions, records })
+  const cold = createCold({ store, partitions, exclusive, afterDays: coldAfterDays, log })
   const sweepAt = createSweep({
     policy,
     partitions,
@@ -60,24 +65,22 @@ export function createRetention(deps: RetentionDeps) {
     onDropped: (dropped) => log.info(dropped, 'past retention: dropped'),
   })
   const sweep = (nowMs = Date.now()): Promise<void> => exclusive('retention', () => sweepAt(nowMs))
-  let timer: NodeJS.Timeout | undefined
-  let running: Promise<void> = Promise.resolve()
-  const plan = (waitMs: number): void => {
-    timer = setTimeout(() => {
-      running = sweep()
-        .catch((error: unknown) => log.warn({ err: error }, 'retention could not be applied'))
-        .finally(() => {
-          if (timer !== undefined) plan(HOUR_MS)
-        })
-    }, waitMs).unref()
-  }
+  const rounds = createRounds({
+    work: sweep,
+    firstMs: FIRST_SWEEP_MS,
+    pauseMs: HOUR_MS,
+    onError: (error) => log.warn({ err: error }, 'retention could not be applied'),
+  })
   return {
     sweep,
+    cold,
     start: (): void => {
-      plan(FIRST_SWEEP_MS)
+      rounds.start()
       disk.start()
+      cold.start()
     },
-    droppedForDisk: disk.told,
+    /** What operators have to know: days that were dropped for the disk, cold storage that is away; null for nothing. */
+    told: (): string | null => disk.told() ?? cold.fault(),
     report: async (): Promise<StorageReport> => ({
       stored: await partitions.list(),
       usedShare: dir === null ? null : await usedShareOf(dir),
@@ -85,10 +88,8 @@ export function createRetention(deps: RetentionDeps) {
     }),
     /** Resolves when the sweep under way has ended. */
     close: async (): Promise<void> => {
-      disk.stop()
-      clearTimeout(timer)
-      timer = undefined
-      await running
+      cold.close()
+      await Promise.all([disk.close(), rounds.close()])
     },
     /** The time of arrival since which all events of these sources and severities are stored; null stands for all. */
     keptSinceMs: (
@@ -107,17 +108,30 @@ interface DiskRoundDeps extends RetentionDeps {
   readonly records: Collection<RetentionRecord>
 }
 
+interface DiskRounds extends Rounds {
+  last(): DroppedDay | null
+  /** What was dropped in the last day, or why nothing is; null for nothing. */
+  told(): string | null
+}
+
 /** Compares the disk with MAX_DISK again and again. */
-function createDiskRounds(deps: DiskRoundDeps) {
+function createDiskRounds(deps: DiskRoundDeps): DiskRounds {
   const { limit, dir, exclusive, records, audit, metrics, log } = deps
-  let timer: NodeJS.Timeout | undefined
   let last: DroppedDay | null = null
+  let others: string | null = null
   // The disk of a server is not known here.
   if (limit === null || (limit.kind === 'share' && dir === null))
-    return { start: () => undefined, stop: () => undefined, told: () => null, last: () => null }
-  const dropDay = createDiskLimit({ ...deps, limit, usedShare: () => usedShareOf(dir ?? '') })
-  const round = async (): Promise<void> => {
-    const dropped = await exclusive('retention', () => dropDay(Date.now()))
+    return {
+      start: () => undefined,
+      close: async () => undefined,
+      told: () => null,
+      last: () => null,
+    }
+  const dropDay = createDiskLimit({ ...deps, limit, disk: () => diskOf(dir ?? '') })
+  const work = async (): Promise<void> => {
+    const { dropped, filledByOthers } = await exclusive('retention', () => dropDay(Date.now()))
+    if (filledByOthers !== null && others === null) log.warn({}, filledByOthers)
+    others = filledByOthers
     const [first] = dropped
     if (first === undefined) return
     last = { atMs: Date.now(), day: toDay(first.dayMs) }
@@ -135,27 +149,17 @@ function createDiskRounds(deps: DiskRoundDeps) {
       void audit.record(toAuditEntry(partition))
     }
   }
-  const plan = (): void => {
-    timer = setTimeout(() => {
-      round()
-        .catch((error: unknown) => log.warn({ err: error }, 'MAX_DISK could not be applied'))
-        .finally(() => {
-          if (timer !== undefined) plan()
-        })
-    }, DISK_EVERY_MS).unref()
-  }
+  const onError = (error: unknown): void =>
+    log.warn({ err: error }, 'MAX_DISK could not be applied')
   return {
-    start: plan,
-    stop: (): void => {
-      clearTimeout(timer)
-      timer = undefined
-    },
-    last: (): DroppedDay | null => last,
-    /** What was dropped in the last day and why; null for nothing. */
-    told: (): string | null =>
-      last === null || Date.now() - last.atMs > DAY_MS
+    ...createRounds({ work, firstMs: DISK_EVERY_MS, pauseMs: DISK_EVERY_MS, onError }),
+    last: () => last,
+    told: () => {
+      if (others !== null) return others
+      return last === null || Date.now() - last.atMs > DAY_MS
         ? null
-        : `MAX_DISK is exceeded: events that arrived on ${last.day} were dropped`,
+        : `MAX_DISK is exceeded: events that arrived on ${last.day} were dropped`
+    },
   }
 }
 

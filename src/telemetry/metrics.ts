@@ -54,6 +54,8 @@ export interface GaugeReaders {
   readonly alertRulesUnknown: () => number
   readonly alertRulesCut: () => number
   readonly alertLagSeconds: () => number
+  readonly coldBytes: () => number
+  readonly isColdUp: () => boolean
   readonly isStateUp: () => boolean
   readonly isClickhouseUp: () => boolean
 }
@@ -328,11 +330,7 @@ function watch(registry: Registry, readers: GaugeReaders): void {
     readers.walLimitBytes,
   )
   gauge('wal_records', 'Records of the WAL that are not in ClickHouse yet', readers.walRecords)
-  gauge(
-    'wal_oldest_seconds',
-    'How long the oldest of these records has waited',
-    readers.walOldestSeconds,
-  )
+  gauge('wal_oldest_seconds', 'How long the oldest of them has waited', readers.walOldestSeconds)
   gauge(
     'wal_damaged_bytes',
     'Bytes of the WAL found damaged and lost since the start',
@@ -355,12 +353,12 @@ function watch(registry: Registry, readers: GaugeReaders): void {
     readers.workers,
   )
   watchAlerting(registry, readers)
-  gauge('state_up', '1 when the shared state (Redis or in-process) answers', () =>
-    Number(readers.isStateUp()),
-  )
-  gauge('clickhouse_up', '1 when ClickHouse accepts batches', () =>
-    Number(readers.isClickhouseUp()),
-  )
+  gauge('cold_bytes', 'Bytes of the events in cold storage', readers.coldBytes)
+  const flag = (name: string, help: string, read: () => boolean): void =>
+    gauge(name, help, () => Number(read()))
+  flag('cold_up', '1 when cold storage answers, or there is none', readers.isColdUp)
+  flag('state_up', '1 when the shared state (Redis or in-process) answers', readers.isStateUp)
+  flag('clickhouse_up', '1 when ClickHouse accepts batches', readers.isClickhouseUp)
 }
 
 function watchListeners(registry: Registry, readers: ListenerReaders): void {

@@ -1,5 +1,7 @@
 import { test } from 'tap'
 import { dropPartition } from '../../src/clickhouse/clear-table.js'
+import { moveToCold, probeCold } from '../../src/clickhouse/cold-disk.js'
+import { S3_KEY, startS3 } from '../support/s3.js'
 import { DEPLOYED_PASSWORD, startDeployedClickHouse } from '../support/deploy-clickhouse.js'
 import { readDeploy } from '../support/deploy.js'
 import {
@@ -37,7 +39,14 @@ test('the example of a cluster is one that the service can use', async (t) => {
 })
 
 test('the service does everything as the user it is given on a server, and no more', async (t) => {
-  const server = await startDeployedClickHouse(t)
+  const s3 = await startS3(t)
+  const cold = readDeploy('clickhouse/config.d/cold-storage.xml')
+    .replace(' from_env="COLD_S3_URL"/>', `>${s3.env['S3_URL']}/</endpoint>`)
+    .replace(' from_env="COLD_S3_ACCESS_KEY_ID"/>', `>${S3_KEY}</access_key_id>`)
+    .replace(' from_env="COLD_S3_SECRET_ACCESS_KEY"/>', `>${S3_KEY}</secret_access_key>`)
+  const server = await startDeployedClickHouse(t, {
+    more: { 'config.d/cold-storage.xml': cold },
+  })
   const settings = {
     ...KNOWN,
     DATA_DIR: tempDataDir(t),
@@ -74,12 +83,25 @@ test('the service does everything as the user it is given on a server, and no mo
     t.match(await second.stop(), { code: 0 })
   })
 
-  await t.test('partitions past their retention', async () => {
+  await t.test('partitions past their retention, and old ones', async (t) => {
     const store = server.connect('log_engine', DEPLOYED_PASSWORD, 'logs')
     t.teardown(() => store.close())
     await store.partitions(['events'])
     for (const table of ['events', 'event_occurrences', 'dead_letters'])
       await dropPartition(store, table, '20000101-0')
+    await store.insertRows('landing', [
+      { id: 1, is_new: 1, n: 1, received_at: '2000-01-01T00:00:00Z' },
+    ])
+    const ofEvents = async () => (await store.partitions(['events']))[0]
+    t.match(await ofEvents(), { id: '20000101-0', cold_bytes: 0 })
+    await moveToCold(store, 'events', '20000101-0')
+    await moveToCold(store, 'events', '20000101-0')
+    await moveToCold(store, 'events', '20000102-0')
+    const { bytes = -1, cold_bytes: coldBytes = 0 } = (await ofEvents()) ?? {}
+    t.equal(coldBytes, bytes, 'and old ones to cold storage')
+    await probeCold(store, 'events', '20000101-0')
+    await s3.down()
+    await t.rejects(probeCold(store, 'events', '20000101-0'), { code: 'dependency_unavailable' })
   })
 
   await t.test('nothing outside its database, and nothing of it dropped', async (t) => {

@@ -45,7 +45,7 @@ export function startApi(t: Test, routes: readonly ApiRoute[], services: FakeSer
     routes: createApi({
       uws,
       routes,
-      services: fakeServices({ questions: createQuestions(4), ...services }),
+      services: fakeServices({ questions: createQuestions(4), coldUntilMs: () => 0, ...services }),
       authenticate: (head): Caller => {
         const role = head.headers.first('authorization')?.replace('Bearer ', '')
         if (!isRole(role)) throw new AppError('unauthorized', 'who?')

@@ -57,6 +57,7 @@ export async function startDeployedClickHouse(
     password: 'password-of-test-admin',
     resources: TEST_RESOURCES,
     remoteServers: '',
+    s3: null,
   }
   // The HTTP handlers of the default configuration know one user only.
   write('config.xml', configXml(config).replace(/<http_handlers>[^]*<\/http_handlers>/, ''))

@@ -16,7 +16,15 @@ import { bodyOf, SUBMISSION } from './pipeline.js'
 /** The app in this process, on a database of its own. */
 export interface Rig extends Pick<
   App,
-  'store' | 'pipeline' | 'wal' | 'writer' | 'services' | 'templateUpkeep' | 'retention'
+  | 'apiPort'
+  | 'store'
+  | 'pipeline'
+  | 'wal'
+  | 'writer'
+  | 'services'
+  | 'templateUpkeep'
+  | 'retention'
+  | 'close'
 > {
   readonly walDir: string
   send(messages: readonly object[]): Promise<void>

@@ -41,6 +41,8 @@ const PROVIDER = {
   },
 }
 
+const S3_KEYS = { S3_ACCESS_KEY_ID: 'key', S3_SECRET_ACCESS_KEY: 'secret' }
+
 const CASES: readonly Case[] = [
   [
     'nodeEnv',
@@ -496,6 +498,29 @@ const CASES: readonly Case[] = [
     ['9%', '100%', '85', '999999', '1 GB'],
   ],
   [
+    'coldAfterDays',
+    'COLD_AFTER_DAYS',
+    null,
+    [
+      ['1', 1],
+      ['89', 89],
+    ],
+    ['0', '-1', '3651', '1.5', 'week', '90'],
+  ],
+  [
+    's3Url',
+    'S3_URL',
+    null,
+    [
+      ['https://s3.example.com/logs', 'https://s3.example.com/logs/'],
+      ['http://127.0.0.1:9000/logs/a/', 'http://127.0.0.1:9000/logs/a/'],
+    ],
+    ['s3://logs', 'logs', 'https://key:secret@s3.example.com/logs', 'https://s3.example.com/?x=1'],
+  ],
+  ['s3AccessKeyId', 'S3_ACCESS_KEY_ID', null, [['AKIA1', 'AKIA1']], ['a']],
+  ['s3SecretAccessKey', 'S3_SECRET_ACCESS_KEY', null, [['secret', 'secret']], ['s']],
+  ['s3Region', 'S3_REGION', '', [['eu-central-1', 'eu-central-1']], []],
+  [
     'maxMessageBytes',
     'MAX_MESSAGE_BYTES',
     262_144,
@@ -544,6 +569,8 @@ const BASES: Readonly<Record<string, Env>> = {
   OIDC_PROVIDERS: { PUBLIC_URL: 'https://logs.example.com' },
   PASSWORD_LOGIN_ONLY: { PUBLIC_URL: 'https://logs.example.com', OIDC_PROVIDERS: PROVIDER.text },
   CLICKHOUSE_NODES: { CLICKHOUSE_URL: 'http://ch:8123', CLICKHOUSE_CLUSTER: 'logs' },
+  COLD_AFTER_DAYS: { S3_URL: 'https://s3.example.com/logs', ...S3_KEYS },
+  S3_URL: S3_KEYS,
 }
 
 for (const [name, env, fallback, accepted, rejected] of CASES)
@@ -601,6 +628,18 @@ void test('combinations that can not work or are unsafe stop the start', async (
   refuses({ COOKIE_SAMESITE: 'None', COOKIE_SECURE: 'true' }, /CORS_ORIGINS/)
   t.doesNotThrow(() => loadConfig(PRODUCTION))
   refuses({ CLICKHOUSE_CLUSTER: 'logs' }, /CLICKHOUSE_URL/)
+  const s3 = { S3_URL: 'https://s3.example.com/logs', ...S3_KEYS }
+  refuses({ S3_URL: s3.S3_URL }, /S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY/)
+  refuses({ COLD_AFTER_DAYS: '7' }, /S3_URL/)
+  refuses({ ...s3, CLICKHOUSE_URL: 'http://ch:8123' }, /a disk named cold/)
+  refuses({ ...s3, COLD_AFTER_DAYS: '90' }, /RETENTION_DAYS=90/)
+  const cluster = { CLICKHOUSE_URL: 'http://ch:8123', CLICKHOUSE_CLUSTER: 'logs' }
+  refuses({ ...cluster, COLD_AFTER_DAYS: '7' }, /not for a cluster/)
+  t.equal(
+    loadConfig({ CLICKHOUSE_URL: 'http://ch:8123', COLD_AFTER_DAYS: '7' }).coldAfterDays,
+    7,
+    'a server has a disk of its own',
+  )
   refuses({ CLICKHOUSE_URL: 'http://ch:8123', CLICKHOUSE_NODES: 'http://a' }, /CLICKHOUSE_CLUSTER/)
   refuses({ ...PRODUCTION, COOKIE_SECURE: 'false' }, /COOKIE_SECURE/)
   refuses({ ...PRODUCTION, JWT_SECRET: '' }, /JWT_SECRET/)
@@ -619,6 +658,7 @@ void test('combinations that can not work or are unsafe stop the start', async (
   const plain: readonly Env[] = [
     { CLICKHOUSE_URL: 'http://db:8123' },
     { REDIS_URL: 'redis://:password@state:6379' },
+    { S3_URL: 'http://s3.example.com/logs', ...S3_KEYS },
     {
       CLICKHOUSE_URL: 'https://db:8443',
       CLICKHOUSE_CLUSTER: 'logs',
@@ -659,7 +699,7 @@ const guide = new URL('../../../src/docs/operations.md', import.meta.url)
 function settingsOfGuide(): readonly { env: string; fallback: string; doc: string }[] {
   const [, section = ''] = readFileSync(guide, 'utf8').split(/^#+ Settings\s*$/m)
   const [own = ''] = section.split(/^#+ /m)
-  return [...own.matchAll(/^\| `([A-Z_]+)` \| (.*?) \| (.*?) \|\s*$/gm)].map(
+  return [...own.matchAll(/^\| `([A-Z0-9_]+)` \| (.*?) \| (.*?) \|\s*$/gm)].map(
     ([, env = '', fallback = '', doc = '']) => ({
       env,
       fallback: fallback.replaceAll('`', '').trim(),

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import { availableParallelism, totalmem } from 'node:os'
+import type { S3 } from '../../settings/cold.js'
+import { COLD_DISK } from '../cold-disk.js'
 
 const MIB = 1024 * 1024
 
@@ -18,7 +20,12 @@ export interface EmbeddedConfig {
   readonly resources: EmbeddedResources
   /** A whole `<remote_servers>` element, '' for none. */
   readonly remoteServers: string
+  /** Where cold events and backups go; null: there are no such disks. */
+  readonly s3: S3 | null
 }
+
+/** The disk of backups on S3. */
+export const BACKUP_DISK = 's3_backups'
 
 export interface EmbeddedResources {
   /** The most that the engine may allocate. */
@@ -51,7 +58,11 @@ export function configXml(config: EmbeddedConfig): string {
   <tmp_path>${text(config.clickhouseDir)}/tmp/</tmp_path>
   <user_files_path>${text(config.clickhouseDir)}/user_files/</user_files_path>
   <users_config>${text(config.usersFile)}</users_config>
-  <backups><allowed_path>${text(config.backupsDir)}/</allowed_path></backups>
+  <backups>
+    <allowed_path>${text(config.backupsDir)}/</allowed_path>
+    ${config.s3 === null ? '' : `<allowed_disk>${BACKUP_DISK}</allowed_disk>`}
+  </backups>
+  ${config.s3 === null ? '' : storageXml(config.s3)}
   <!-- Days and hours are those of UTC whatever the machine is set to. -->
   <timezone>UTC</timezone>
   <!-- No <logger>: with one, the engine writes its trace to stderr. Its system tables of logs
@@ -110,9 +121,47 @@ function resourcesXml({ memoryBytes, mergeThreads }: EmbeddedResources): string 
     <!-- The engine removes what it has merged after half a minute, about when the kernel would write the new part:
          a power failure in between would leave neither. -->
     <min_rows_to_fsync_after_merge>1</min_rows_to_fsync_after_merge>
+    <!-- Otherwise each start lists the bucket of the backups once for every table. -->
+    <search_orphaned_parts_disks>none</search_orphaned_parts_disks>
     <!-- No query of ours is planned by them, and every part of every table would count its values. -->
     <auto_statistics_types></auto_statistics_types>
   </merge_tree>`
+}
+
+/**
+ * Tables have the policy `default`. Nothing gets to the disk `cold` by itself. Parts there are not merged, because that
+ * would fetch them; and a start does not write to the bucket, so that it says which events it can't read.
+ */
+function storageXml(s3: S3): string {
+  const access = `<access_key_id>${text(s3.accessKeyId)}</access_key_id>
+        <secret_access_key>${text(s3.secretAccessKey)}</secret_access_key>
+        ${s3.region === '' ? '' : `<region>${text(s3.region)}</region>`}
+        <skip_access_check>1</skip_access_check>
+        <connect_timeout_ms>3000</connect_timeout_ms>
+        <max_single_read_retries>2</max_single_read_retries>`
+  return `<storage_configuration>
+    <disks>
+      <${COLD_DISK}>
+        <type>s3</type>
+        <endpoint>${text(s3.url)}cold/</endpoint>
+        ${access}
+      </${COLD_DISK}>
+      <${BACKUP_DISK}>
+        <type>s3_plain</type>
+        <endpoint>${text(s3.url)}backups/</endpoint>
+        ${access}
+      </${BACKUP_DISK}>
+    </disks>
+    <policies>
+      <default>
+        <volumes>
+          <hot><disk>default</disk></hot>
+          <cold><disk>${COLD_DISK}</disk><prefer_not_to_merge>1</prefer_not_to_merge></cold>
+        </volumes>
+        <move_factor>0</move_factor>
+      </default>
+    </policies>
+  </storage_configuration>`
 }
 
 function handlersXml(config: EmbeddedConfig): string {
@@ -144,6 +193,10 @@ export function usersXml(config: EmbeddedConfig): string {
       <max_bytes_before_external_group_by>${Math.floor(queryBytes / 2)}</max_bytes_before_external_group_by>
       <max_bytes_before_external_sort>${Math.floor(queryBytes / 2)}</max_bytes_before_external_sort>
       <log_queries>0</log_queries>
+      <!-- S3 that is away is said within seconds. By default each request is tried 500 times, and all threads wait. -->
+      <s3_retry_attempts>3</s3_retry_attempts>
+      <s3_slow_all_threads_after_network_error>0</s3_slow_all_threads_after_network_error>
+      <s3_slow_all_threads_after_retryable_error>0</s3_slow_all_threads_after_retryable_error>
     </default>
   </profiles>
   <quotas><default></default></quotas>

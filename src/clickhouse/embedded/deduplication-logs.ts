@@ -1,7 +1,7 @@
 import { appendFile, readFile, truncate } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { makeSynchronous } from './file-attributes.js'
-import { listTables, namesIn } from './table-directories.js'
+import { coldDirOf, listTables, namesIn } from './table-directories.js'
 
 /**
  * Repairs the deduplication logs that a killed engine left behind. Must not run beside an engine.
@@ -18,7 +18,8 @@ import { listTables, namesIn } from './table-directories.js'
 export async function repairDeduplicationLogs(clickhouseDir: string): Promise<readonly string[]> {
   const repaired: string[] = []
   for (const tableDir of await listTables(clickhouseDir)) {
-    const found = await repairTable(tableDir)
+    const coldDir = join(coldDirOf(clickhouseDir), relative(clickhouseDir, tableDir))
+    const found = await repairTable(tableDir, [tableDir, coldDir])
     if (found !== null) repaired.push(found)
   }
   return repaired
@@ -50,8 +51,11 @@ interface LogRecord {
   readonly token: string
 }
 
-/** @returns the part whose token was revoked, or null */
-async function repairTable(tableDir: string): Promise<string | null> {
+/**
+ * @param partDirs where the parts of the table are
+ * @returns the part whose token was revoked, or null
+ */
+async function repairTable(tableDir: string, partDirs: readonly string[]): Promise<string | null> {
   const logs = await listLogs(join(tableDir, 'deduplication_logs'))
   const newest = logs.at(-1)
   if (newest === undefined) return null
@@ -62,7 +66,7 @@ async function repairTable(tableDir: string): Promise<string | null> {
     if (records.length > 0) break
   }
   const last = records.at(-1)
-  if (last?.operation !== ADD || (await hasPart(tableDir, last.part))) return null
+  if (last?.operation !== ADD || (await hasPart(partDirs, last.part))) return null
   // Inserts into a table go from the log to the part one after the other, so only the last one can be incomplete.
   const tokens = records.filter(({ operation, part }) => operation === ADD && part === last.part)
   const lines = tokens.map(({ part, token }) => `${DROP}\t${part}\t${token}\n`)
@@ -103,10 +107,11 @@ function rangeOf(name: string): PartRange | null {
 }
 
 /** Whether a part, or one that it was merged into, is in place. */
-async function hasPart(tableDir: string, part: string): Promise<boolean> {
+async function hasPart(partDirs: readonly string[], part: string): Promise<boolean> {
   const wanted = rangeOf(part)
   if (wanted === null) return true
-  return (await namesIn(tableDir)).some((name) => {
+  const names = (await Promise.all(partDirs.map(namesIn))).flat()
+  return names.some((name) => {
     const range = rangeOf(name)
     return (
       range?.partition === wanted.partition &&

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { resolveLibchdb } from 'chdb/libchdb'
 import { backoffMs } from '../../lib/backoff.js'
 import { MINUTE_MS } from '../../model/time.js'
+import type { S3 } from '../../settings/cold.js'
 import { createStore, type Store, type StoreOptions } from '../client.js'
 import { EngineAgent } from './agent.js'
 import { repairDeduplicationLogs, syncDeduplicationLogs } from './deduplication-logs.js'
@@ -13,7 +14,7 @@ import { endLeftover } from './leftover.js'
 import { startEngine, type Engine } from './process.js'
 import { isHung, PATIENCE, type WatchOptions } from './watch.js'
 import type { StoreLog } from '../log.js'
-import { spreadParts } from './table-directories.js'
+import { coldDirOf, spreadParts } from './table-directories.js'
 
 /** Starting ─answers─▶ ready ─exits, or is hung and killed─▶ down ─backoff─▶ starting;  any ─stop─▶ stopped. */
 export type EmbeddedState = 'starting' | 'ready' | 'down' | 'stopped'
@@ -32,6 +33,8 @@ export interface EmbeddedOptions {
   readonly resources?: EmbeddedResources
   /** A `<remote_servers>` element that makes several engines one cluster. */
   readonly remoteServers?: string
+  /** Where cold events and backups go. Absent: nowhere. */
+  readonly s3?: S3
   /** Absent: `backups` in the data directory. */
   readonly backupsDir?: string
   /** How long another engine may take to end and unlock the directory. Default: 4 s. */
@@ -73,6 +76,8 @@ const LOCKED = 'Cannot lock file'
 const UNSYNCED =
   'the file system of DATA_DIR has no attribute for synchronous files: after a power failure the batch that was ' +
   'being stored may be counted twice'
+const WITHOUT_S3 =
+  'holds events whose rows are on S3: set S3_URL and its keys as they were when the events were moved there'
 /** Loading parts takes most of the time; a start without any takes 0.3 s. */
 const START_TIMEOUT_MS = 180_000
 const LATE = `no answer within ${START_TIMEOUT_MS / 1000} s`
@@ -157,7 +162,9 @@ class Supervisor implements Embedded {
   }
 
   async start(): Promise<void> {
-    const { lockWaitMs = LOCK_WAIT_MS, isOurs = false } = this.#options
+    const { lockWaitMs = LOCK_WAIT_MS, isOurs = false, s3 } = this.#options
+    if (s3 === undefined && (await this.#hasColdParts()))
+      throw new EmbeddedStartError(`the data directory ${this.#dataDir} ${WITHOUT_S3}`)
     const lockedUntilMs = performance.now() + lockWaitMs
     const leftover = { clickhouseDir: this.#clickhouseDir, isOurs, waitMs: lockWaitMs }
     if (!(await endLeftover(leftover))) throw new EmbeddedStartError(this.#explain(LOCKED))
@@ -216,6 +223,14 @@ class Supervisor implements Embedded {
     return null
   }
 
+  /** The engine would start without the disk, and without the rows. */
+  async #hasColdParts(): Promise<boolean> {
+    const options = { recursive: true, withFileTypes: true } as const
+    const dir = join(coldDirOf(this.#clickhouseDir), 'store')
+    const found = await readdir(dir, options).catch(() => [])
+    return found.some((entry) => entry.name === 'checksums.txt')
+  }
+
   /** To be called only while no engine process runs. */
   async #repair(): Promise<void> {
     const parts = await repairDeduplicationLogs(this.#clickhouseDir)
@@ -245,6 +260,7 @@ class Supervisor implements Embedded {
       password: this.#password,
       resources: this.#options.resources ?? machineResources(),
       remoteServers: this.#options.remoteServers ?? '',
+      s3: this.#options.s3 ?? null,
     }
     await writeFile(configFile, configXml(config), { mode: 0o600 })
     await writeFile(usersFile, usersXml(config), { mode: 0o600 })
@@ -337,6 +353,13 @@ class Supervisor implements Embedded {
     if (/Address already in use/.test(failure)) {
       const { httpPort = 0 } = this.#options
       return `port ${httpPort} of 127.0.0.1 is taken: the embedded ClickHouse cannot listen on it`
+    }
+    const { s3 } = this.#options
+    if (s3 !== undefined && /S3_ERROR|for S3 disk/.test(failure)) {
+      return (
+        `the embedded ClickHouse can't read the events that are on S3, and does not start without them: ` +
+        `check ${new URL(s3.url).host} and the settings S3_URL, S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY`
+      )
     }
     return (
       `the embedded ClickHouse did not start in ${this.#dataDir}: ${failure}; ` +

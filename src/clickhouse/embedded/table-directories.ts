@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { COLD_DISK } from '../cold-disk.js'
 import { spreadSubdirectories } from './file-attributes.js'
 
 /** Lists the directories of ClickHouse's tables; each holds one directory per part. */
@@ -10,6 +11,9 @@ export async function listTables(clickhouseDir: string): Promise<readonly string
     for (const uuid of await namesIn(join(store, prefix))) tables.push(join(store, prefix, uuid))
   return tables
 }
+
+/** Where the disk `cold` keeps the names of its objects, in directories like those of the tables. */
+export const coldDirOf = (clickhouseDir: string): string => join(clickhouseDir, 'disks', COLD_DISK)
 
 /** Lists a directory; one that is missing or unreadable counts as empty. */
 export const namesIn = (dir: string): Promise<string[]> => readdir(dir).catch(() => [])

@@ -214,6 +214,7 @@ void test('whatever counts, counts the same', async (t) => {
   const events = createEvents(database, {
     dedupWindowSeconds: DEDUP_WINDOW_S,
     retention: { keptSinceMs: () => Date.now() - 90 * DAY_MS },
+    coldUntilMs: () => 0,
   })
   const base = modelOf(all)
   const names = { ...NAMES, applications: () => NAMES.applications }

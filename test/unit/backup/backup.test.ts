@@ -155,7 +155,7 @@ void test('a command reaches the service of a data directory, however long its p
     const reset = { email: 'a@b', password: 'p', isActive: true }
     const report = { entries: 3, chains: [], problems: ['entry 2 was changed'] }
     const close = await openControl(dir, {
-      backup: async (report) => {
+      backup: async (_isOnS3, report) => {
         report('on it')
         return made
       },
@@ -164,14 +164,14 @@ void test('a command reaches the service of a data directory, however long its p
       verifyAudit: async () => report,
     })
     const progress: string[] = []
-    t.same(await requestBackup(dir, (text) => progress.push(text)), made)
+    t.same(await requestBackup(dir, false, (text) => progress.push(text)), made)
     t.same(progress, ['on it'])
     t.same(await requestPasswordReset(dir, 'a@"\n'), { ...reset, email: 'a@"\n' })
     t.same(await requestAuditReport(dir), report)
     close()
     await t.rejects(requestAuditReport(dir), { message: /no service runs/ })
     await t.rejects(
-      requestBackup(dir, () => undefined),
+      requestBackup(dir, false, () => undefined),
       { message: /no service runs/ },
     )
     t.equal(await requestPasswordReset(dir, 'a@b'), null)
@@ -192,7 +192,7 @@ void test('a failure of the service is reported to the command', async (t) => {
   })
   t.teardown(close)
   await t.rejects(
-    requestBackup(dir, () => undefined),
+    requestBackup(dir, false, () => undefined),
     { message: 'clickhouse is down' },
   )
 })

@@ -27,6 +27,15 @@ t.test('what passes is unavailability, with a time to come back', async (t) => {
   }
 })
 
+t.test('cold storage that is away is told apart from ClickHouse', async (t) => {
+  for (const code of [499, 341])
+    t.match(toStoreFailure('query x', refusal(code, 'S3_ERROR', 'Connection refused'), null), {
+      code: 'dependency_unavailable',
+      message: 'cold storage is not available for query x',
+      details: { dependency: 'cold_storage' },
+    })
+})
+
 t.test('a timeout says how long was waited', async (t) => {
   t.match(toStoreFailure('query x', new Error('aborted'), 5_000), {
     code: 'dependency_unavailable',

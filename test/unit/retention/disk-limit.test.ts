@@ -1,11 +1,11 @@
 import { test } from 'tap'
 import { DAY_MS } from '../../../src/model/time.js'
-import { createDiskLimit, type DiskLimit } from '../../../src/retention/disk-limit.js'
+import { createDiskLimit, type Disk, type DiskLimit } from '../../../src/retention/disk-limit.js'
 import type { Partition } from '../../../src/retention/partitions.js'
 
 const TODAY = 100
 
-/** Each of 10 bytes: table, day, class. */
+/** Each of 10 bytes, beside 5 in cold storage: table, day, class. */
 const STORED: readonly (readonly [Partition['table'], number, number | null])[] = [
   ['events', 98, 0],
   ['events', 99, 7],
@@ -15,18 +15,20 @@ const STORED: readonly (readonly [Partition['table'], number, number | null])[] 
   ['events', TODAY, 7],
 ]
 
-function rigOf(limit: DiskLimit, usedShare = 0) {
+/** @param disk Default: so small that events are what fills it. */
+function rigOf(limit: DiskLimit, disk: Disk = { usedBytes: 0, bytes: 100 }) {
   let left: readonly Partition[] = STORED.map(([table, day, keptDays]) => ({
     table,
     id: `${day}-${keptDays}`,
     dayMs: day * DAY_MS,
     keptDays,
     rows: 1,
-    bytes: 10,
+    bytes: 15,
+    coldBytes: 5,
   }))
   const drop = createDiskLimit({
     limit,
-    usedShare: async () => usedShare,
+    disk: async () => disk,
     policy: { limited: (days) => (days === 0 ? 90 : Math.min(days, 90)) },
     partitions: {
       list: async () => left,
@@ -35,12 +37,14 @@ function rigOf(limit: DiskLimit, usedShare = 0) {
       },
     },
   })
-  return async (): Promise<readonly string[]> =>
-    (await drop(TODAY * DAY_MS + 1)).map(({ table, id }) => `${table} ${id}`)
+  return async (): Promise<readonly string[] | string> => {
+    const { dropped, filledByOthers } = await drop(TODAY * DAY_MS + 1)
+    return filledByOthers ?? dropped.map(({ table, id }) => `${table} ${id}`)
+  }
 }
 
 void test('the oldest day of the shortest retention goes first, and today stays', async (t) => {
-  const drop = rigOf({ kind: 'share', share: 0.85 }, 0.86)
+  const drop = rigOf({ kind: 'share', share: 0.85 }, { usedBytes: 10.3, bytes: 12 })
   t.same(await drop(), ['events 98-7'])
   t.same(await drop(), ['events 99-7', 'event_occurrences 99-7'])
   t.same(await drop(), ['dead_letters 97-null'])
@@ -49,9 +53,20 @@ void test('the oldest day of the shortest retention goes first, and today stays'
 })
 
 void test('nothing goes below the limit', async (t) => {
-  t.same(await rigOf({ kind: 'share', share: 0.85 }, 0.85)(), [])
-  t.same(await rigOf({ kind: 'bytes', bytes: 60 })(), [])
+  t.same(await rigOf({ kind: 'share', share: 0.85 }, { usedBytes: 85, bytes: 100 })(), [])
+  t.same(await rigOf({ kind: 'bytes', bytes: 60 })(), [], 'what is cold does not count')
   const drop = rigOf({ kind: 'bytes', bytes: 59 })
   t.same(await drop(), ['events 98-7'])
   t.same(await drop(), [])
+})
+
+void test('events are dropped for others down to half of the limit, and no further', async (t) => {
+  const drop = rigOf({ kind: 'share', share: 0.8 }, { usedBytes: 90, bytes: 125 })
+  t.same(await drop(), [])
+  const full = rigOf({ kind: 'share', share: 0.8 }, { usedBytes: 120, bytes: 125 })
+  t.same(await full(), ['events 98-7'])
+  t.equal(
+    await full(),
+    'the disk is 96 % full, above MAX_DISK=80%, and events take 40 % of it: others fill it, so no events are dropped',
+  )
 })

@@ -101,6 +101,8 @@ void test('gauges are read when the metrics are', async (t) => {
     alertRulesUnknown: seven,
     alertRulesCut: seven,
     alertLagSeconds: seven,
+    coldBytes: seven,
+    isColdUp: () => true,
     isStateUp: () => true,
     isClickhouseUp: () => false,
   })

@@ -15,6 +15,7 @@ const config = {
   password: 'p<w&d',
   resources: { memoryBytes: 2 ** 31, mergeThreads: 2 },
   remoteServers: '',
+  s3: null,
 }
 
 t.test('paths with the characters of XML are escaped', async (t) => {

@@ -1,0 +1,46 @@
+import { AwsClient } from 'aws4fetch'
+
+import type { S3 } from '../settings/cold.js'
+
+/** The manifests of backups on S3, and the keys that belong to them. */
+export interface Bucket {
+  has(path: string): Promise<boolean>
+  put(path: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>
+  get(path: string): Promise<Uint8Array>
+}
+
+const FOLDER = 'manifests/'
+const TIMEOUT_MS = 60_000
+
+/** Its methods reject with an Error that says what S3 answered, without anything of the request. */
+export function openBucket({ url, accessKeyId, secretAccessKey, region }: S3): Bucket {
+  const client = new AwsClient({
+    accessKeyId,
+    secretAccessKey,
+    service: 's3',
+    retries: 3,
+    ...(region === '' ? {} : { region }),
+  })
+  const ask = async (path: string, init: RequestInit): Promise<Response> => {
+    const signal = AbortSignal.timeout(TIMEOUT_MS)
+    const at = `${url}${FOLDER}${path}`
+    const reply = await client.fetch(at, { ...init, signal }).catch((cause: unknown) => {
+      throw new Error(`S3 at ${new URL(url).host} does not answer`, { cause })
+    })
+    if (reply.ok || reply.status === 404) return reply
+    const code = /<Code>(\w{1,60})<\/Code>/.exec(await reply.text())?.[1] ?? 'no reason'
+    throw new Error(`S3 at ${new URL(url).host} answered ${reply.status} (${code})`)
+  }
+  return {
+    has: async (path) => (await ask(path, { method: 'GET' })).status !== 404,
+    put: async (path, body) => {
+      const { status } = await ask(path, { method: 'PUT', body })
+      if (status === 404) throw new Error('S3 has no bucket of the name in S3_URL')
+    },
+    get: async (path) => {
+      const reply = await ask(path, { method: 'GET' })
+      if (reply.status === 404) throw new Error(`S3 has no ${FOLDER}${path}`)
+      return new Uint8Array(await reply.arrayBuffer())
+    },
+  }
+}
