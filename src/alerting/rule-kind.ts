@@ -155,6 +155,7 @@ export const Kind = Type.Union([
       kinds: Type.Optional(
         Type.Array(Type.Union(ANOMALY_KINDS.map((kind) => Type.Literal(kind))), {
           minItems: 1,
+          maxItems: ANOMALY_KINDS.length,
           uniqueItems: true,
           description: 'default: all',
         }),

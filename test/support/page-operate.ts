@@ -81,6 +81,7 @@ async function administration(t: Test, page: Page, service: LiveService): Promis
   await page.keyboard.press('Enter')
   await page.waitForSelector('tr:has-text("ann@example.com"):has-text("temporary")')
   t.same(await axe(page), [])
+  await newPassword(t, page, service)
   await page.click('tr:has-text("ann@example.com") >> text=Delete …')
   await page.click('text=Delete the user')
   await page.waitForSelector('tr:has-text("ann@example.com")', { state: 'detached' })
@@ -92,6 +93,29 @@ async function administration(t: Test, page: Page, service: LiveService): Promis
   await page.waitForSelector('tr:has-text("this one")')
   t.match(await text(page, 'tr:has-text("this one")'), /Chrom/)
   t.same(await axe(page), [])
+}
+
+/** A new user has to choose a password, and sees how strong it is. */
+async function newPassword(t: Test, page: Page, service: LiveService): Promise<void> {
+  const context = await page.context().browser()?.newContext()
+  const other = await context?.newPage()
+  if (context === undefined || other === undefined) throw new Error('bug: no browser')
+  await other.goto(`${service.api}/`)
+  await other.fill('input[name=email]', 'ann@example.com')
+  await other.fill('input[name=password]', 'a rather long first password 42')
+  await other.keyboard.press('Enter')
+  await other.waitForSelector('text=A new password')
+  const strength = async (password: string): Promise<number> => {
+    await other.fill('input[name=password]', password)
+    return Number(await other.getAttribute('meter', 'value'))
+  }
+  const [weak, strong] = [await strength('aaaabbbbcccc1234'), await strength('tulip 93 ferry moss')]
+  t.ok(weak < 20 && strong > 60, `${weak} and ${strong} bits`)
+  t.equal(await other.getAttribute('input[name=password]', 'type'), 'password')
+  await other.click('text=Show what I type')
+  t.equal(await other.getAttribute('input[name=password]', 'type'), 'text')
+  t.same(await axe(other), [])
+  await context.close()
 }
 
 async function views(t: Test, page: Page, service: LiveService): Promise<void> {

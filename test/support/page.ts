@@ -101,6 +101,7 @@ const AXE_RUN = `{
   axe.run(document, { resultTypes: ['violations'] }).then(async (all) => {
     const isDark = matchMedia('(prefers-color-scheme: dark)').matches
     root.dataset.theme = isDark ? 'light' : 'dark'
+    await Promise.allSettled(document.getAnimations().filter((one) => one instanceof CSSTransition).map(({ finished }) => finished))
     const others = await axe.run(document, { resultTypes: ['violations'], runOnly: ['color-contrast'] })
     root.dataset.theme = theme
     return [...told(all), ...told(others).map((one) => ({ ...one, id: one.id + ' in the other theme' }))]

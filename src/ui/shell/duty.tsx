@@ -4,6 +4,7 @@ import { told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { changePassword, logOut } from '../lib/log-in.js'
 import { duty } from '../lib/session.js'
+import { ShowPassword, typeOf } from './log-in.js'
 import { Mark } from './mark.js'
 
 /** What a user has to do before anything else is answered. */
@@ -15,6 +16,8 @@ export const Duty = () => (
 
 function NewPassword() {
   const [problem, setProblem] = useState('')
+  const [isShown, setShown] = useState(false)
+  const [typed, setTyped] = useState('')
   const submit = (event: SubmitEvent): void => {
     event.preventDefault()
     if (!(event.currentTarget instanceof HTMLFormElement)) return
@@ -35,12 +38,26 @@ function NewPassword() {
       <p class="note">Yours is temporary. Choose one that only you know.</p>
       <label>
         The temporary one
-        <input name="current" type="password" autocomplete="current-password" required autofocus />
+        <input
+          name="current"
+          {...typeOf(isShown)}
+          autocomplete="current-password"
+          required
+          autofocus
+        />
       </label>
       <label>
         The new one
-        <input name="password" type="password" autocomplete="new-password" required />
+        <input
+          name="password"
+          {...typeOf(isShown)}
+          autocomplete="new-password"
+          required
+          onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+        />
+        <meter aria-label="Strength" min={0} max={STRONG_BITS} value={strengthOf(typed)} />
       </label>
+      <ShowPassword isShown={isShown} onChange={setShown} />
       <p class="problem" role="alert">
         {problem !== '' && <Icon name="circle-alert" />} {problem}
       </p>
@@ -50,6 +67,20 @@ function NewPassword() {
       </button>
     </form>
   )
+}
+
+/** As many bits as five random words of a list of 7,776 have. */
+const STRONG_BITS = 65
+
+/**
+ * A rough strength, in bits: characters that repeat one of the two before them, or follow it in order, count little. The service
+ * knows common passwords and has the last word.
+ */
+function strengthOf(text: string): number {
+  const codes = Array.from(text, (char) => char.codePointAt(0) ?? 0)
+  const isPlain = (code: number, i: number): boolean =>
+    [codes[i - 1], codes[i - 2]].some((one) => one !== undefined && Math.abs(code - one) <= 1)
+  return codes.reduce((bits, code, i) => bits + (isPlain(code, i) ? 0.5 : 4), 0)
 }
 
 const Factor = () => (

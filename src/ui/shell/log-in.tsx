@@ -66,6 +66,7 @@ function PasswordForm() {
   const [problem, setProblem] = useState('')
   const [isBusy, setBusy] = useState(false)
   const [needsCode, setNeedsCode] = useState(false)
+  const [isShown, setShown] = useState(false)
 
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault()
@@ -97,8 +98,9 @@ function PasswordForm() {
       </label>
       <label>
         Password
-        <input name="password" type="password" autocomplete="current-password" required />
+        <input name="password" {...typeOf(isShown)} autocomplete="current-password" required />
       </label>
+      <ShowPassword isShown={isShown} onChange={setShown} />
       {needsCode && (
         <label>
           Code of the authenticator app, or a recovery code
@@ -117,3 +119,21 @@ function PasswordForm() {
     </form>
   )
 }
+
+/** The attribute of a field for a password. */
+export const typeOf = (isShown: boolean): { type: 'text' } | { type: 'password' } => ({
+  type: isShown ? 'text' : 'password',
+})
+
+export const ShowPassword = ({
+  isShown,
+  onChange,
+}: {
+  readonly isShown: boolean
+  readonly onChange: (isShown: boolean) => void
+}) => (
+  <label class="show">
+    <input type="checkbox" checked={isShown} onChange={() => onChange(!isShown)} />
+    Show what I type
+  </label>
+)

@@ -62,7 +62,7 @@ if (shared === null) {
       checks: Record<string, { status: string }>
     }>('/api/monitoring/health')
     t.equal(well, 'ok')
-    t.same(Object.keys(checks).toSorted(), ['clickhouse', 'spool', 'state', 'workers'])
+    t.same(Object.keys(checks).toSorted(), ['alerts', 'clickhouse', 'spool', 'state', 'workers'])
   })
 
   t.test('combinations that make no sense stop the start with a line', async (t) => {

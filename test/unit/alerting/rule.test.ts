@@ -52,5 +52,5 @@ void test('a long window has longer slots', async (t) => {
   t.match(planOf({ ...BASE, kind: change }), { everyMs: 10_000, spanMs: 600_000 })
   const yesterday = { ...change, against: 'day' }
   t.match(planOf({ ...BASE, kind: yesterday }), { everyMs: 60_000, spanMs: 300_000 })
-  t.match(planOf({ ...BASE, kind: { type: 'absence', for: '5m' } }), { spanMs: 86_400_000 })
+  t.match(planOf({ ...BASE, kind: { type: 'absence', for: '5m' } }), { spanMs: 604_800_000 })
 })
