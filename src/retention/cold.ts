@@ -9,6 +9,7 @@
 
 import { moveToCold, probeCold } from '../clickhouse/cold-disk.js'
 import type { Store } from '../clickhouse/client.js'
+import { StoreError } from '../clickhouse/failure.js'
 import type { Exclusive } from '../coordination/lock.js'
 import { DAY_MS, MINUTE_MS } from '../model/time.js'
 import type { Log } from '../telemetry/log.js'
@@ -69,7 +70,7 @@ export function createCold({ store, partitions, exclusive, afterDays, log }: Col
       await exclusive('cold', () => move(all, nowMs))
       fault = null
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = reasonOf(error)
       if (fault !== reason) log.warn({ err: error }, 'cold storage: will be tried again')
       fault = reason
     }
@@ -97,3 +98,11 @@ export function createCold({ store, partitions, exclusive, afterDays, log }: Col
         : `cold storage does not answer or takes nothing: ${fault}`,
   }
 }
+
+/** For health, which anybody reads; the log has the server's whole text. */
+const reasonOf = (error: unknown): string =>
+  error instanceof StoreError
+    ? `ClickHouse answered ${error.type || error.code}`
+    : error instanceof Error
+      ? error.message
+      : 'unknown'
