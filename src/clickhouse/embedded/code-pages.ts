@@ -12,7 +12,7 @@ export function dropCodePages(ffi: typeof Ffi, programs: readonly string[]): voi
   const { I32, I64 } = ffi.DataType
   const paths = new Set(programs.map((path) => realpathSync(path)))
   for (const line of readFileSync('/proc/self/maps', 'latin1').split('\n')) {
-    const mapping = /^(\w+)-(\w+) r(-x|--)p (\w+) \S+ \d+ +(.*)$/.exec(line)
+    const mapping = /^(\w+)-(\w+) r(-x|--)p (\w+) \S+ \d+ +(\S.*)$/.exec(line)
     const [, from = '', to = '', kind, offset = '', path = ''] = mapping ?? []
     // Constants begin the file. What else is read-only was written by the linker at the start.
     if (!paths.has(path) || (kind === '--' && Number.parseInt(offset, 16) !== 0)) continue
