@@ -63,7 +63,7 @@ function main(): void {
   process.stdout.write(`forecast intervals of 90 % contained ${mean.toFixed(1)} % (${range})\n`)
 }
 
-/** Weeks of the simulated sources; labels begin after the first five. */
+/** How many weeks are simulated; incidents begin after the first five. */
 const OPERATED_WEEKS = 11
 
 function printOperation(seeds: readonly number[], sources: number): void {

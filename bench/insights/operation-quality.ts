@@ -15,7 +15,7 @@ const QUIET_WEEKS = 5
 const SLACK = 1
 /** Deviations from which on a label stands out at less than one false alarm a year and series. */
 const KNOWABLE = 5
-/** How long a change must not be told again. */
+/** For this long after a change was reported, the same change is not reported again. */
 const AGAIN_DAYS = 9
 
 export interface KindGrade {

@@ -77,7 +77,7 @@ interface Plan {
   readonly session: number
   /** Daily steps of the logarithm of the level. */
   readonly walk: number
-  /** Weekly storms of retries, of a Pareto size. */
+  /** Bursts of retries, about one a week, whose sizes follow a Pareto distribution. */
   readonly storms: number
   readonly holidays: ReadonlySet<number>
 }

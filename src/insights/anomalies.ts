@@ -144,7 +144,7 @@ class Runs {
   readonly #found: Finding[] = []
   #run: Run | null = null
   #isLasting = true
-  /** Hours in a row that do not deviate. */
+  /** The number of consecutive hours without a deviation. */
   #quiet = 0
   /** Whether the last hours next to each other that deviate had a notice, their end, and that of such hours before. */
   #isNoticed = true

@@ -256,7 +256,7 @@ export function readMembers(from: usize, end: usize): u32 {
   return (seen & ~MAPPED) != 0 ? 0 : withOthers(seen)
 }
 
-/** Returns the end of a value that is no text, 0 for one that must be parsed. */
+/** Returns the offset behind a number, true, false or null; 0 for a value that needs the JSON parser. */
 function valueEnd(member: u32, name: u32, at: usize, end: usize): usize {
   if (member == TAGS) return flatObjectEnd(at, end)
   if (member == TIMESTAMP) {

@@ -105,7 +105,7 @@ class Lines {
     return this.from === this.to || (first !== BRACE && this.text() === '')
   }
 
-  /** Goes on behind a line that was read elsewhere. */
+  /** Skips a line that another reader has taken. */
   goTo(at: number): void {
     this.#at = at
   }
