@@ -256,13 +256,13 @@ export function mixedLog(
   const random = new Random(seed)
   const services = Object.entries(SERVICES).map(([service, statements]) => ({
     service,
-    all: statements,
+    usual: statements.filter((statement) => !statement.includes('{free}')),
     varied: statements.filter((statement) => hasWords(statement)),
   }))
   return Array.from({ length: count }, () => {
     const isFresh = random.chance(share)
-    const { service, all, varied } = random.pick(services)
-    return { service, message: fill(random.pick(isFresh ? varied : all), random, isFresh).message }
+    const { service, usual, varied } = random.pick(services)
+    return { service, message: fill(random.pick(isFresh ? varied : usual), random, isFresh).message }
   })
 }
 

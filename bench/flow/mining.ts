@@ -70,18 +70,19 @@ const mean = (grades: readonly Grade[], measure: (typeof MEASURES)[number]): num
 /** Messages a second of CPU time, after as many that made the templates known. */
 function unseen(seed: number, share: number): number {
   const encoder = new TextEncoder()
+  const count = 2 * EVENTS
   const messages = [seed, seed + 1].flatMap((part, i) =>
-    mixedLog(part, EVENTS, i === 0 ? 0 : share).map(({ service, message }): Message => [
+    mixedLog(part, count, i === 0 ? 0 : share).map(({ service, message }): Message => [
       service,
       encoder.encode(message),
     ]),
   )
   const mine = createMining(messages)
-  for (let i = 0; i < EVENTS; i++) mine(i)
+  for (let i = 0; i < count; i++) mine(i)
   const used = process.cpuUsage()
-  for (let i = EVENTS; i < 2 * EVENTS; i++) mine(i)
+  for (let i = count; i < 2 * count; i++) mine(i)
   const { user, system } = process.cpuUsage(used)
-  return EVENTS / ((user + system) / 1e6)
+  return count / ((user + system) / 1e6)
 }
 
 /** Messages a second when each is only read as text and cut into words: what every template miner does first. */

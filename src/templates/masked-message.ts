@@ -10,7 +10,7 @@ import {
   TOKEN_WORD,
 } from '../wasm/layout.js'
 import { FNV_PRIME, FNV_SEED, scanTokens, tokenArray } from './scan.js'
-import { joinValues, UNITS, VALUE } from './template-text.js'
+import { UNITS, VALUE } from './template-text.js'
 
 const encoder = new TextEncoder()
 // Parts of a message are decoded, in which U+FEFF is no byte order mark.
@@ -31,25 +31,37 @@ const cases = (word: string): string[] => [
 
 const split = (list: string): string[] => list.split(' ')
 
-/** Words that are values in every position: booleans, null and the usual accounts of systems. */
-const VALUE_WORDS = hashes([
+const NONE = 0
+const MONTH = 1
+const WEEKDAY = 2
+const ZONE = 3
+/** A value in every position: a boolean, null and the usual accounts of systems. */
+const VALUE_WORD = 4
+
+/** The words that are values or parts of dates. */
+const KINDS = new Map<number, number>()
+const addKind = (kind: number, words: readonly string[]): void => {
+  for (const word of words) KINDS.set(hashText(word), kind)
+}
+addKind(VALUE_WORD, [
   ...split('true false null root admin').flatMap(cases),
   ...split('nil undefined NaN None'),
 ])
-const MONTHS = hashes(
+addKind(
+  MONTH,
   split(
     'jan feb mar apr may jun jul aug sep oct nov dec january february march april june july ' +
       'august september october november december',
   ).flatMap(cases),
 )
-const WEEKDAYS = hashes(
+addKind(
+  WEEKDAY,
   split(
     'mon tue wed thu fri sat sun monday tuesday wednesday thursday friday saturday sunday',
   ).flatMap(cases),
 )
-const ZONES = hashes(
-  split('UTC GMT Z EST EDT CST CDT MST MDT PST PDT CET CEST BST IST JST AM PM am pm'),
-)
+addKind(ZONE, split('UTC GMT Z EST EDT CST CDT MST MDT PST PDT CET CEST BST IST JST AM PM am pm'))
+
 const UNIT_WORDS = hashes(UNITS)
 const MEASURES = hashes(split('byte bytes second seconds minute minutes hour hours'))
 const HTTP = hashText('HTTP')
@@ -60,10 +72,6 @@ const BEFORE_USER = hashes(['for', 'invalid', 'by', 'as'])
 
 /** Includes the tokens of the last chain and the tail. */
 const TOKENS = MAX_TOKENS + 40
-const NONE = 0
-const MONTH = 1
-const WEEKDAY = 2
-const ZONE = 3
 
 const isBlank = (byte: number | undefined): boolean =>
   byte === 32 || (byte !== undefined && byte >= 9 && byte <= 13)
@@ -130,6 +138,8 @@ export class MaskedMessage {
   /** Number of values and soft words in each gap. */
   readonly gapValues = new Uint16Array(TOKENS)
   #bytes: Uint8Array = new Uint8Array(0)
+  /** The message when it is ASCII, so that its characters are at the offsets of its bytes; '' otherwise. */
+  #ascii = ''
   #length = 0
   readonly #raw = tokenArray()
   #rawCount = 0
@@ -138,12 +148,16 @@ export class MaskedMessage {
   readonly #from = new Int32Array(TOKENS)
   readonly #to = new Int32Array(TOKENS)
   readonly #hash = new Int32Array(TOKENS)
+  /** Of `KINDS`. */
+  readonly #known = new Uint8Array(TOKENS)
   /** Token index of each word, then the number of tokens. */
   readonly #wordToken = new Int32Array(TOKENS)
 
   read(message: Uint8Array): void {
     const bytes = trimmed(message)
     this.#bytes = bytes
+    const text = decoder.decode(bytes)
+    this.#ascii = text.length === bytes.length ? text : ''
     this.#rawCount = scanTokens(bytes, this.#raw)
     this.#length = bytes.length
     this.#take()
@@ -152,14 +166,12 @@ export class MaskedMessage {
 
   wordText(k: number): string {
     const t = this.#wordToken[k] ?? 0
-    return decoder.decode(this.#bytes.subarray(this.#from[t], this.#to[t]))
+    return this.#slice(this.#from[t] ?? 0, this.#to[t] ?? 0)
   }
 
   /** The whole message with its values masked. */
   text(): string {
-    let text = this.gapText(0)
-    for (let k = 0; k < this.count; k++) text += this.wordText(k) + this.gapText(k + 1)
-    return joinValues(text)
+    return this.#masked(0, this.#tokens, false).trim()
   }
 
   gapText(k: number): string {
@@ -169,17 +181,25 @@ export class MaskedMessage {
   /** The text of the gap that results when the words from `first` up to `last` (excluded) are values. */
   gapTextOver(first: number, last: number): string {
     const [from, to] = this.#gapTokens(first, last)
-    let text = ''
-    let at = from === 0 ? 0 : (this.#to[from - 1] ?? 0)
-    for (let t = from; t < to; t++) {
-      text += this.#literal(at, this.#from[t] ?? 0)
-      text += this.#kind[t] === TOKEN_SOFT ? this.#plain(t) : VALUE
-      at = this.#to[t] ?? 0
-    }
-    text += this.#literal(at, to < this.#tokens ? (this.#from[to] ?? 0) : this.#length)
+    let text = this.#masked(from, to, true)
     if (first === 0) text = text.trimStart()
-    if (last === this.count) text = text.trimEnd()
-    return joinValues(text)
+    return last === this.count ? text.trimEnd() : text
+  }
+
+  /** The text of some tokens and around them. @param inGap whether words are values */
+  #masked(first: number, last: number, inGap: boolean): string {
+    let text = ''
+    let at = first === 0 ? 0 : (this.#to[first - 1] ?? 0)
+    let isJoined = false
+    for (let t = first; t < last; t++) {
+      const kind = this.#kind[t]
+      if (kind === TOKEN_SOFT || (kind === TOKEN_WORD && !inGap)) continue
+      const between = this.#literal(at, this.#from[t] ?? 0)
+      if (!isJoined || (between !== '' && between !== '.')) text += between + VALUE
+      at = this.#to[t] ?? 0
+      isJoined = true
+    }
+    return text + this.#literal(at, last < this.#tokens ? (this.#from[last] ?? 0) : this.#length)
   }
 
   /** The hash of that gap; equal for equal gap texts. */
@@ -239,7 +259,8 @@ export class MaskedMessage {
       this.#to[n] = this.#raw[at + 2] ?? 0
       const hash = this.#raw[at + 3] ?? 0
       this.#hash[n] = hash
-      this.#kind[n] = kind === TOKEN_WORD ? this.#wordKind(n, hash) : kind
+      this.#known[n] = kind === TOKEN_WORD ? (KINDS.get(hash) ?? NONE) : NONE
+      this.#kind[n] = kind === TOKEN_WORD ? this.#wordKind(n) : kind
       if (this.#endsRequest(n)) {
         n--
         this.#to[n - 1] = this.#to[n + 1] ?? 0
@@ -251,8 +272,8 @@ export class MaskedMessage {
     this.#joinDates()
   }
 
-  #wordKind(t: number, hash: number): number {
-    if (VALUE_WORDS.has(hash) && this.#bytes[this.#to[t] ?? 0] !== 61) return TOKEN_VALUE
+  #wordKind(t: number): number {
+    if (this.#known[t] === VALUE_WORD && this.#bytes[this.#to[t] ?? 0] !== 61) return TOKEN_VALUE
     return this.#isUserName(t) ? TOKEN_VALUE : TOKEN_WORD
   }
 
@@ -264,13 +285,15 @@ export class MaskedMessage {
 
   /** Recognises `KB` in `5 KB`. */
   #isUnit(t: number): boolean {
-    if (t === 0 || !UNIT_WORDS.has(this.#hash[t] ?? 0)) return false
-    return this.#isValue(t - 1) && this.#oneBlank(t)
+    return t > 0 && this.#isValue(t - 1) && this.#isOf(UNIT_WORDS, t)
   }
 
   #isMeasure(t: number): boolean {
-    if (t === 0 || !MEASURES.has(this.#hash[t] ?? 0)) return false
-    return this.#isValue(t - 1) && this.#oneBlank(t)
+    return t > 0 && this.#isValue(t - 1) && this.#isOf(MEASURES, t)
+  }
+
+  #isOf(words: ReadonlySet<number>, t: number): boolean {
+    return words.has(this.#hash[t] ?? 0) && this.#oneBlank(t)
   }
 
   /** Recognises `1190 bytes (1.16 KB)`, which is one value. */
@@ -324,11 +347,8 @@ export class MaskedMessage {
   }
 
   #dateWord(t: number): number {
-    const hash = this.#hash[t] ?? 0
-    if (this.#kind[t] !== TOKEN_WORD) return NONE
-    if (MONTHS.has(hash)) return MONTH
-    if (WEEKDAYS.has(hash)) return WEEKDAY
-    return ZONES.has(hash) ? ZONE : NONE
+    const known = this.#known[t] ?? NONE
+    return this.#kind[t] === TOKEN_WORD && known !== VALUE_WORD ? known : NONE
   }
 
   /** Joins the parts of a date and time (`Fri Jul 01 08:16:53 PDT 2005`) into one value. */
@@ -341,6 +361,7 @@ export class MaskedMessage {
       this.#from[n] = this.#from[t] ?? 0
       this.#to[n] = (this.#to[Math.max(t, stop - 1)] ?? 0) + (amounts ? 1 : 0)
       this.#hash[n] = this.#hash[t] ?? 0
+      this.#known[n] = this.#known[t] ?? NONE
       t = Math.max(t + 1, stop)
       n++
     }
@@ -422,14 +443,17 @@ export class MaskedMessage {
     return [first === 0 ? 0 : (this.#wordToken[first - 1] ?? 0) + 1, this.#wordToken[last] ?? 0]
   }
 
-  #plain(t: number): string {
-    return decoder.decode(this.#bytes.subarray(this.#from[t], this.#to[t]))
+  #slice(from: number, to: number): string {
+    return this.#ascii === ''
+      ? decoder.decode(this.#bytes.subarray(from, to))
+      : this.#ascii.slice(from, to)
   }
 
   #literal(from: number, to: number): string {
     if (to - from === 1 && this.#bytes[from] === 32) return ' '
     if (to - from > MAX_SCAN_BYTES) return ' '
-    return decoder.decode(this.#bytes.subarray(from, to)).replaceAll(/\s+/g, ' ')
+    const text = this.#slice(from, to)
+    return /[\t-\r]|\s\s|[\u0080-\uffff]/.test(text) ? text.replaceAll(/\s+/g, ' ') : text
   }
 
   #foldLiteral(hash: number, from: number, to: number): number {

@@ -239,10 +239,10 @@ export class SourceTemplates {
     for (let p = 0; p < holes; p++) {
       const trait = traits[p] ?? 0
       if ((trait & TRAIT.key) !== 0) continue
-      note(holeKey(words, p, 1), p, { word: words[p] ?? 0, traits: trait, no })
+      note(holeKey(template, p, 1), p, { word: words[p] ?? 0, traits: trait, no })
     }
     for (let k = 0; k <= holes; k++) {
-      if (template.hasValue(k)) note(holeKey(words, k, 0), k, { word: 0, traits: 0, no })
+      if (template.hasValue(k)) note(holeKey(template, k, 0), k, { word: 0, traits: 0, no })
     }
     for (const evidence of due) this.#generalise(evidence)
     const root = this.#numbers.root(no)
@@ -293,7 +293,7 @@ export class SourceTemplates {
       const root = this.#numbers.root(no)
       const replaced = word === 0 ? 0 : 1
       if (replaced === 1 && root.words[hole] !== word) continue
-      if (holeKey(root.words, hole, replaced) !== key) continue
+      if (holeKey(root, hole, replaced) !== key) continue
       living.set(`${root.no} ${replaced}`, { word, traits, no: root.no })
     }
     return [...living.values()]
@@ -390,11 +390,18 @@ const alike = (a: readonly string[], b: readonly string[]): boolean =>
 const wordsKey = (message: MaskedMessage): number =>
   message.count === 0
     ? mix(HOLE, message.gapHashes[0] ?? 0)
-    : keyOf(message.words.subarray(0, message.count), message)
+    : holeKey(message, -1, 0) + message.quotes
 
 /** Of all words and the number of quotes, which tell `'<*>'` from a word that varies. */
 function keyOf(words: Int32Array, { gapHashes, quotes }: Layout): number {
-  return words.length === 0 ? mix(HOLE, gapHashes[0] ?? 0) : holeKey(words, -1, 0) + quotes
+  return words.length === 0
+    ? mix(HOLE, gapHashes[0] ?? 0)
+    : holeKey({ words, count: words.length }, -1, 0) + quotes
+}
+
+interface Words {
+  readonly words: Int32Array
+  readonly count: number
 }
 
 interface Layout {
@@ -404,11 +411,11 @@ interface Layout {
 
 const mix = (a: number, b: number): number => (a >>> 0) + (b & 0xfffff) * 0x100000000
 
-/** The 52-bit hash of `words` with a hole at index `hole` in place of `replaced` (0 or 1) words. */
-function holeKey(words: Int32Array, hole: number, replaced: number): number {
+/** The 52-bit hash of words with a hole at index `hole` in place of `replaced` (0 or 1) words. */
+function holeKey({ words, count }: Words, hole: number, replaced: number): number {
   let lo = 0x243f6a88
   let hi = 0x13198a2e
-  for (let p = 0; p <= words.length; p++) {
+  for (let p = 0; p <= count; p++) {
     let word = words[p] ?? 0
     if (p === hole) {
       lo = Math.imul(lo ^ HOLE, 0x9e3779b1)
@@ -417,7 +424,7 @@ function holeKey(words: Int32Array, hole: number, replaced: number): number {
       hi ^= hi >>> 13
       if (replaced === 1) continue
     }
-    if (p === words.length) break
+    if (p === count) break
     word = Math.imul(word ^ (word >>> 16), 0x7feb352d)
     lo = Math.imul(lo ^ word, 0x9e3779b1)
     hi = Math.imul(hi ^ word, 0x85ebca77)

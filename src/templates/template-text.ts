@@ -10,7 +10,8 @@ export const UNITS = (
 
 const isWordPiece = (piece: string): boolean => /^[\w\u0080-\uffff]/.test(piece)
 /** Joins values that are adjacent or joined by a dot. */
-export const joinValues = (text: string): string => text.replaceAll(/<\*>(?:\.?<\*>)+/g, VALUE)
+export const joinValues = (text: string): string =>
+  text.includes('><') || text.includes('>.<') ? text.replaceAll(/<\*>(?:\.?<\*>)+/g, VALUE) : text
 
 /** Generalises two gaps: their common head and tail with one value between. */
 export function mergeGaps(a: string, b: string): string {
@@ -91,12 +92,16 @@ export function templateValues(text: string, message: string): string[] | null {
 export const matches = (text: string, message: string): boolean =>
   templateValues(text, message) !== null
 
-const CLOSING: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' }
+const OPENING: Readonly<Record<string, string>> = { ')': '(', ']': '[', '}': '{' }
 const WIDE = /["'`([{=]<\*>/
+const TAIL = /: <\*>(?:\.?$|[)\]}])/
 
-/** Whether a value of a gap may be of any words: in quotes, in brackets, behind `=`, and at the end behind `: `. */
+/**
+ * Whether a value of a gap may be of any words: in quotes, in brackets, behind `=`, and, where words were values before,
+ * behind `: ` at the end of the message or of brackets.
+ */
 export const isWide = (gap: string, mayBeTail: boolean): boolean =>
-  WIDE.test(gap) || (mayBeTail && gap.endsWith(`: ${VALUE}`))
+  WIDE.test(gap) || (mayBeTail && TAIL.test(gap))
 
 /** Whether a gap covers a layout when its values may hold words and punctuation, but no end of their quotes or brackets. */
 export function coversWide(gap: string, layout: string): boolean {
@@ -122,8 +127,8 @@ function mayBeContent(content: string, open: string, close: string): boolean {
     return !hasEndOfQuote(content, open)
   }
   if (open === '=') return !hasFurtherName(content)
-  if (CLOSING[open] === close && close !== '') return isBalanced(content, open, close)
-  return true
+  const opening = OPENING[close]
+  return opening === undefined || isBalanced(content, opening, close)
 }
 
 /** Whether a name with its sign of equality follows a blank or a comma. */

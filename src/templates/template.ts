@@ -245,7 +245,7 @@ export class Template {
     this.wide = new Uint8Array(last + 1)
     for (const [k, gap] of this.#gaps.entries()) {
       const isOpen = (this.holes[k] ?? 0) > 0
-      if ((fixed || isOpen) && isWide(gap, isOpen && k === last)) {
+      if ((fixed || isOpen) && isWide(gap, isOpen)) {
         this.wide[k] = gap.includes(`=${VALUE}`) ? 2 : 1
         this.maxWords[k] = MAX_TOKENS
         continue

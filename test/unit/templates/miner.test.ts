@@ -328,6 +328,27 @@ t.test('a tail opens, and keeps the end that all have', async (t) => {
   t.equal(new Set(mine(tails.map((tail) => `the node: ${tail}`))).size, 3, 'no sentence')
 })
 
+t.test(
+  'what was found to vary makes no further templates, however many words it has',
+  async (t) => {
+    const sentences: readonly ((reason: string) => string)[] = [
+      (reason) => `handshake failed (TLS: ${reason}) while the client was waiting`,
+      (reason) => `An error occurred that the router could not handle: ${reason}.`,
+      (reason) => `Could not load the map of regions: ${reason}`,
+    ]
+    const reasons = ['bad record', 'no shared cipher', 'early end', 'unknown name of the host']
+    for (const sentence of sentences) {
+      const miner = new TemplateMiner()
+      const [first] = mine(reasons.map(sentence), miner)
+      t.equal(first, sentence('<*>'))
+      const { size } = miner
+      const fresh = ['one', 'a much longer reason (it had 7 causes) of many words', 'other words']
+      t.same([...new Set(mine(fresh.map(sentence), miner))], [first])
+      t.equal(miner.size, size, sentence('…'))
+    }
+  },
+)
+
 t.test('several words that vary together become values', async (t) => {
   const names = 'red blue green black white'.split(' ')
   const moved = names.map((name, i) => `moved the shard ${name} of index ${names[4 - i]} elsewhere`)
