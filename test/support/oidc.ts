@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,11 +11,22 @@ export interface TestProvider {
   readonly issuer: string
   /** Who is logged in at the provider now; null refuses. */
   account: string | null
+  /** Whether it publishes another key than it signs with. */
+  isForged: boolean
   readonly claims: Map<string, Claims>
   readonly close: () => Promise<void>
 }
 
 export const CLIENT = { client_id: 'logs', client_secret: 'a secret for the tests of log-ins' }
+
+const keyPair = () => {
+  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const named = { kid: 'signer', alg: 'RS256', use: 'sig' }
+  return {
+    publicKey: { ...publicKey.export({ format: 'jwk' }), ...named },
+    privateKey: { ...privateKey.export({ format: 'jwk' }), ...named },
+  }
+}
 
 /** A real provider of OpenID Connect on a port of its own, whose user consents to everything. */
 export async function startProvider(redirectUri: string): Promise<TestProvider> {
@@ -25,6 +37,7 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
   const test: TestProvider = {
     issuer,
     account: null,
+    isForged: false,
     claims: new Map(),
     close: async () => {
       server.closeAllConnections()
@@ -33,6 +46,7 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
     },
   }
   const provider = new Provider(issuer, {
+    jwks: { keys: [keyPair().privateKey] },
     clients: [{ ...CLIENT, redirect_uris: [redirectUri] }],
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups'] },
     cookies: { keys: ['a key for the cookies of tests'] },
@@ -46,6 +60,10 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
   })
   const callback = provider.callback()
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (request.url === '/jwks' && test.isForged) {
+      response.setHeader('Content-Type', 'application/json')
+      return void response.end(JSON.stringify({ keys: [keyPair().publicKey] }))
+    }
     if (request.url?.startsWith('/interaction/') !== true) return callback(request, response)
     const { prompt, params, session } = await provider.interactionDetails(request, response)
     const merge = { mergeWithLastSubmission: prompt.name !== 'login' }

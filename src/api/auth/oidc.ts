@@ -217,8 +217,12 @@ function discover({ issuer, clientId, clientSecret }: OidcProvider): Promise<cli
   return client.discovery(new URL(issuer), clientId, { [client.clockTolerance]: SKEW_S }, auth, {
     timeout: TIMEOUT_S,
     [client.customFetch]: boundedFetch,
-    // Only for an issuer that the operator has called by http.
-    ...(isPlain ? { execute: [client.allowInsecureRequests] } : {}),
+    execute: [
+      // The library trusts an ID token that came over TLS from the token endpoint, whoever signed it.
+      client.enableNonRepudiationChecks,
+      // Only for an issuer that the operator has called by http.
+      ...(isPlain ? [client.allowInsecureRequests] : []),
+    ],
   })
 }
 

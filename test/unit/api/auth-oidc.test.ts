@@ -61,6 +61,25 @@ void test('an answer is good once, and for ten minutes', async (t) => {
   await t.rejects(oidc.begin('nobody'), { code: 'not_found' })
 })
 
+void test('an ID token that another key has signed is refused', async (t) => {
+  const real = await startProvider(`${PUBLIC}/api/auth/oidc/corp/callback`)
+  t.teardown(() => real.close())
+  real.account = 'ann'
+  real.isForged = true
+  real.claims.set('ann', { email: 'ann@example.com', groups: ['ops'] })
+  const oidc = createOidc({
+    providers: [providerAt(real.issuer)],
+    publicUrl: PUBLIC,
+    seal: createSeal('a key for tests'),
+    state: { setIfAbsent: async () => true },
+    log: { warn: () => undefined },
+  })
+  const { url, transaction } = await oidc.begin('corp')
+  const back = await createBrowser().follow(url, (at) => at.startsWith(PUBLIC))
+  const query = new URL(back).search.slice(1)
+  await t.rejects(oidc.finish('corp', query, transaction), { code: 'oidc_failed' })
+})
+
 void test('the highest role of a claim counts, wherever the claim is', (t) => {
   const of = (claims: object, roleClaim = 'groups', defaultRole: 'viewer' | null = null) =>
     roleOf({ ...providerAt(''), roleClaim, defaultRole }, { ...claims })
