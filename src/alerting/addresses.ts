@@ -9,15 +9,22 @@ import { BlockList, isIP, type LookupFunction } from 'node:net'
 const FORBIDDEN = blockList([
   ['0.0.0.0', 8, 'ipv4'],
   ['169.254.0.0', 16, 'ipv4'],
+  ['192.0.0.0', 24, 'ipv4'],
+  ['198.18.0.0', 15, 'ipv4'],
   ['224.0.0.0', 3, 'ipv4'],
   ['::', 128, 'ipv6'],
-  ['fe80::', 10, 'ipv6'],
+  ['fe80::', 9, 'ipv6'],
   ['ff00::', 8, 'ipv6'],
-  // Translations of IPv4 addresses.
+  // Translations of IPv4 addresses, and tunnels to them.
   ['64:ff9b::', 96, 'ipv6'],
+  ['64:ff9b:1::', 48, 'ipv6'],
+  ['2001::', 32, 'ipv6'],
   ['2002::', 16, 'ipv6'],
-  // The metadata service of a cloud, among the unique local addresses.
+  // Metadata services of clouds (AWS, Google, Alibaba, Azure) among the private addresses and the public ones.
   ['fd00:ec2::254', 128, 'ipv6'],
+  ['fd20:ce::254', 128, 'ipv6'],
+  ['100.100.100.200', 32, 'ipv4'],
+  ['168.63.129.16', 32, 'ipv4'],
 ])
 const PRIVATE = blockList([
   ['10.0.0.0', 8, 'ipv4'],
