@@ -22,6 +22,7 @@ import {
 } from './block.js'
 import { BodySink, type BodyEncoders } from './body-sink.js'
 import { TASK_MS } from './fair-queue.js'
+import { SpentTime } from './spent-time.js'
 
 /**
  * Encodes the bodies of a task as one block of landing rows and one of dead letters. Files are decoded first, because a
@@ -76,16 +77,14 @@ export class BodyEncoder {
     block.begin(job.nowMs, job.task.modelVersion)
     dead.begin(job.nowMs)
     const results: BodyResult[] = []
-    let atMs = performance.now()
+    const spent = new SpentTime()
     for (const opened of job.opened) {
       const sink = new BodySink(this.#encoders, opened.body)
       opened.refusal ??= this.#fill(opened, sink, job)
-      const nowMs = performance.now()
-      opened.ms += nowMs - atMs
-      atMs = nowMs
+      opened.ms += spent.lap()
       if (opened.refusal !== null && sink.isTouched) return null
       results.push(toResult(opened, sink))
-      if (nowMs > job.untilMs) break
+      if (performance.now() > job.untilMs) break
     }
     return results
   }
@@ -139,7 +138,7 @@ interface Job extends At {
 interface OpenedBody {
   readonly body: BodyTask
   readonly file: DecodedFile | null
-  /** Time that was spent on it. */
+  /** Time that the thread spent on it. */
   ms: number
   refusal: BodyRefusal | null
 }
@@ -149,16 +148,16 @@ async function openBodies(at: At, untilMs: number): Promise<OpenedBody[]> {
   const opened: OpenedBody[] = []
   let heldBytes = 0
   for (const body of at.task.bodies) {
-    const atMs = performance.now()
-    if (opened.length > 0 && (atMs > untilMs || heldBytes > HELD_BYTES)) break
+    if (opened.length > 0 && (performance.now() > untilMs || heldBytes > HELD_BYTES)) break
     if (isOfProtocol(body.format)) await loaderOf(body.format)?.()
     const coding = codingOf(body)
     if (coding === 'identity' && isDecodedDirectly(body)) {
       opened.push({ body, file: null, ms: 0, refusal: null })
       continue
     }
+    const spent = new SpentTime()
     const next = await openBody(body, coding, contextOf(body, at))
-    next.ms = performance.now() - atMs
+    next.ms = spent.lap()
     heldBytes += next.body.bytes?.byteLength ?? 0
     opened.push(next)
   }

@@ -36,8 +36,8 @@ interface Owner<J> {
 /**
  * The bodies that wait for a worker, in fair order: start-time fair queueing (Goyal et al., SIGCOMM 1996) over their
  * owners, by worker time. The next body is one of the owner that received the least time. A body counts with an
- * estimate when it is taken, from the time per byte of the owner's last bodies, and with the measured time when it is
- * done. An owner that was idle begins where the queue's clock is, so nobody saves up time. Therefore an owner gets at
+ * estimate when it is taken, from the time per byte of the owner's last bodies, and with the measured time (of `SpentTime`)
+ * when it is done. An owner that was idle begins where the queue's clock is, so nobody saves up time. Therefore an owner gets at
  * least an equal share, whatever the others send, and the whole when nobody else sends.
  *
  * A body that is being encoded can't be interrupted. So the pipeline has one thread more than an owner may use at once,
