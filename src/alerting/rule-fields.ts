@@ -4,7 +4,7 @@ import { Type, type Static } from '@sinclair/typebox'
 
 import { PrioritySchema } from '../model/schemas.js'
 import { MAX_LINE } from '../query/parser.js'
-import { closed, Delay, Duration, Kind } from './rule-kind.js'
+import { closed, delayOf, Duration, durationOf, Kind } from './rule-kind.js'
 
 const GROUP_FIELDS = ['source', 'host', 'template', 'environment', 'severity'] as const
 
@@ -55,18 +55,12 @@ export const RuleFields = Type.Object(
       }),
     ),
     max_age: Type.Optional(
-      Type.String({
-        ...Duration,
-        description:
-          'what is older when it arrives, such as an upload of the past, does not count; up to 7d, default 1h',
-      }),
+      durationOf(
+        'what is older when it arrives, such as an upload of the past, does not count; up to 7d, default 1h',
+      ),
     ),
     every: Type.Optional(
-      Type.String({
-        ...Duration,
-        description:
-          'the time between two evaluations, 1s to 10m; default 10s, for long windows more',
-      }),
+      durationOf('the time between two evaluations, 1s to 10m; default 10s, for long windows more'),
     ),
     notify: Type.Optional(
       Type.Object(
@@ -84,17 +78,12 @@ export const RuleFields = Type.Object(
           ),
           on_resolve: Type.Optional(Type.Boolean({ description: 'default true' })),
           group_wait: Type.Optional(
-            Type.String({
-              ...Delay,
-              description:
-                'how long the first notice waits for those of other groups; up to 1h, default 10s',
-            }),
+            delayOf(
+              'how long the first notice waits for those of other groups; up to 1h, default 10s',
+            ),
           ),
           group_interval: Type.Optional(
-            Type.String({
-              ...Delay,
-              description: 'the least time between two messages of the rule; up to 1d, default 5m',
-            }),
+            delayOf('the least time between two messages of the rule; up to 1d, default 5m'),
           ),
           repeat: Type.Optional(
             Type.Union([Duration, Type.Literal('never')], {
@@ -107,15 +96,8 @@ export const RuleFields = Type.Object(
       ),
     ),
     opens: Type.Optional(Type.Literal('incident', { description: 'each alert opens an incident' })),
-    for: Type.Optional(
-      Type.String({
-        ...Delay,
-        description: 'fires only when the line was crossed for so long; default 0s',
-      }),
-    ),
-    keep_firing_for: Type.Optional(
-      Type.String({ ...Delay, description: 'resolves when it was calm for so long; default 5m' }),
-    ),
+    for: Type.Optional(delayOf('fires only when the line was crossed for so long; default 0s')),
+    keep_firing_for: Type.Optional(delayOf('resolves when it was calm for so long; default 5m')),
     n_of_m: Type.Optional(
       Type.Tuple(
         [Type.Integer({ minimum: 1, maximum: 20 }), Type.Integer({ minimum: 1, maximum: 20 })],

@@ -14,7 +14,12 @@ export const Duration = Type.String({
   description: 'a number and s, m, h or d',
   examples: ['5m'],
 })
-export const Delay = Type.String({ ...Duration, pattern: '^(0|[1-9][0-9]{0,5})[smhd]$' })
+const Delay = Type.String({ ...Duration, pattern: '^(0|[1-9][0-9]{0,5})[smhd]$' })
+/** The description is also what a wrong value is told. */
+export const durationOf = (says: string) =>
+  Type.String({ ...Duration, description: `${Duration.description}: ${says}` })
+export const delayOf = (says: string) =>
+  Type.String({ ...Delay, description: `${Duration.description}: ${says}` })
 
 const Line = Type.Number({ minimum: -1e15, maximum: 1e15 })
 const Share = Type.Number({ minimum: 0, maximum: 1 })
@@ -27,10 +32,8 @@ const Op = Type.Union([
 ])
 export const closed = { additionalProperties: false }
 
-const Window = Type.String({
-  ...Duration,
-  description: 'how far each evaluation looks back; 10s to 24h, a multiple of `every`',
-})
+const LOOKS_BACK = 'how far each evaluation looks back; 10s to 24h, a multiple of `every`'
+const Window = durationOf(LOOKS_BACK)
 const Fire = Type.Number({ ...Line, description: 'fires beyond this line' })
 const Recover = Type.Optional(
   Type.Number({
@@ -75,12 +78,9 @@ export const Kind = Type.Union([
   Type.Object(
     {
       type: Type.Literal('absence', { description: 'nothing arrives any more' }),
-      for: Type.String({ ...Duration, description: 'for how long; 10s to 24h' }),
+      for: durationOf('for how long; 10s to 24h'),
       known: Type.Optional(
-        Type.String({
-          ...Duration,
-          description: 'of groups that were seen within this time, up to 7d; default 7d',
-        }),
+        durationOf('of groups that were seen within this time, up to 7d; default 7d'),
       ),
     },
     closed,
@@ -133,13 +133,11 @@ export const Kind = Type.Union([
       }),
       min_severity: Type.Optional(SeveritySchema),
       also_reappeared_after: Type.Optional(
-        Type.String({
-          ...Duration,
-          description:
-            'also one that comes again after it was not seen for so long, 1h to 30d; by whole hours',
-        }),
+        durationOf(
+          'also one that comes again after it was not seen for so long, 1h to 30d; by whole hours',
+        ),
       ),
-      window: Window,
+      window: Type.Optional(durationOf(`${LOOKS_BACK}; default 15m`)),
       at_least: Type.Optional(Type.Integer({ ...AtLeast, description: 'occurrences; default 1' })),
     },
     closed,

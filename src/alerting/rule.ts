@@ -105,9 +105,13 @@ function timesOf(fields: RuleFields) {
   return { windowMs, everyMs, spanMs, maxAgeMs, ...delays, nOfM }
 }
 
+/** Only news may leave theirs out. */
+const NEW_TEMPLATE_WINDOW = '15m'
+
 const windowOf = (kind: Kind): string | null => {
   if (kind.type === 'anomaly') return null
-  return kind.type === 'absence' ? kind.for : kind.window
+  if (kind.type === 'absence') return kind.for
+  return kind.window ?? NEW_TEMPLATE_WINDOW
 }
 
 function notifyOf({ notify }: RuleFields): Plan['notify'] {

@@ -37,9 +37,9 @@ export function problemOf(status: EvaluationStatus | null, nowMs: number): strin
   const channels = Object.keys(failing).length
   const found = [
     isBehind(untilMs, nowMs) ? 'alert rules are evaluated late' : null,
-    unknown.length > 0 ? `${unknown.length} alert rules can not be evaluated` : null,
-    channels > 0 ? `${channels} notification channels do not deliver` : null,
-    dropped > 0 ? `${dropped} notices were dropped within the last hour` : null,
+    unknown.length > 0 ? `alert rules that can't be evaluated: ${unknown.length}` : null,
+    channels > 0 ? `notification channels that do not deliver: ${channels}` : null,
+    dropped > 0 ? `notices dropped within the last hour: ${dropped}` : null,
   ].filter((one) => one !== null)
   return found.length === 0 ? null : found.join('; ')
 }

@@ -198,13 +198,36 @@ export function closeObjects<T>(schema: T): T {
 function toFieldErrors(check: ValidateFunction, place: FieldError['in']): FieldError[] {
   const all = check.errors ?? []
   const unions = all.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf')
+  const meant = new Set(unions.flatMap(formOf))
   // Paths in the schema, of which there are few however many values are wrong.
   const paths = [...new Set(unions.map(({ schemaPath }) => `${schemaPath}/`))]
-  const isInUnion = ({ schemaPath }: ErrorObject): boolean =>
-    paths.some((path) => schemaPath.startsWith(path))
+  /** Of the forms of a union the errors of the one that is meant are told, else that of the union. */
+  const isMeant = ({ schemaPath, instancePath }: ErrorObject): boolean =>
+    paths.every((path) => {
+      if (!schemaPath.startsWith(path)) return true
+      const form = path + schemaPath.slice(path.length).split('/', 1)[0]
+      return placesAround(instancePath).some((around) => meant.has(`${form} ${around}`))
+    })
   return all
-    .filter((error) => !isInUnion(error))
+    .filter((error) => formOf(error).length === 0 && isMeant(error))
     .map((error) => ({ in: place, path: toPath(error), message: toMessage(error) }))
+}
+
+/** Of the error of a union: the form that the value means by its `type`, and the place of the value. */
+function formOf({ schema, schemaPath, instancePath, data }: ErrorObject): readonly string[] {
+  const index = typesOf(schema).indexOf(Object(data).type)
+  return index < 0 ? [] : [`${schemaPath}/${index} ${instancePath}`]
+}
+
+/** `/a/b` → `/a/b`, `/a` and the whole. */
+const placesAround = (path: string): readonly string[] =>
+  path.split('/').map((_, i, steps) => steps.slice(0, steps.length - i).join('/'))
+
+/** The values of `type` by which the forms of a union are told apart; none where they have no such field. */
+function typesOf(schema: unknown): readonly unknown[] {
+  if (!Array.isArray(schema)) return []
+  const types: readonly unknown[] = schema.map((one) => Object(one).properties?.type?.const)
+  return types.includes(undefined) ? [] : types
 }
 
 /** `/event_ids/3` → `event_ids.3`; a missing or unknown field is appended. */
@@ -224,7 +247,7 @@ function toMessage({ keyword, params, message, schema, parentSchema }: ErrorObje
     case 'additionalProperties':
       return 'is not a known field'
     case 'enum':
-      return `must be one of ${String(params['allowedValues'])}`
+      return `must be one of ${[params['allowedValues']].flat().map(String).join(', ')}`
     case 'anyOf':
     case 'oneOf':
       return describeUnion(schema)
@@ -234,7 +257,11 @@ function toMessage({ keyword, params, message, schema, parentSchema }: ErrorObje
 }
 
 function describeUnion(schema: unknown): string {
-  const constants = Array.isArray(schema) ? schema.map((one) => Object(one).const) : []
+  const types = typesOf(schema)
+  if (types.length > 0) return `its type must be one of ${types.join(', ')}`
+  const constants: readonly unknown[] = Array.isArray(schema)
+    ? schema.map((one) => (Object(one).type === 'null' ? null : Object(one).const))
+    : []
   if (constants.length === 0 || constants.includes(undefined)) return 'has none of the known forms'
-  return `must be one of ${constants.join(',')}`
+  return `must be one of ${constants.map(String).join(', ')}`
 }

@@ -44,6 +44,16 @@ async function logIn(account: string, claims: object, from = provider, name = 'c
   const end = await browser.follow(begin(name), isEnd)
   return { end, token: browser.cookie(page, 'ACCESS_TOKEN') ?? '' }
 }
+/** Logs in while the clock of the provider, which is this process, is off. */
+async function logInWithClock(offMs: number) {
+  const { now } = Date
+  Date.now = () => now() + offMs
+  try {
+    return await logIn('gil', { email: 'gil@corp.example', groups: ['ops'] })
+  } finally {
+    Date.now = now
+  }
+}
 const failedWith = (code: string): string => `${page}/?login_error=${code}`
 const meOf = (token: string) => service.call('GET /api/auth/me', { token })
 /** The break-glass account has to have a second factor, so what it sees is asked by a superadmin of the provider. */
@@ -205,4 +215,15 @@ t.test('a replayed, forged, foreign or late answer of a provider begins no sessi
   t.equal((await service.call('GET /api/auth/oidc/nobody', { token: null })).status, 404)
   const secrets = new RegExp(`${CLIENT.client_secret}|alert\\(1\\)|${transaction.slice(0, 40)}`)
   t.notMatch(service.log(), secrets)
+})
+
+t.test('the clock of a provider may be off by a minute', async (t) => {
+  // An ID token is good for a minute.
+  for (const offS of [-100, -50, 50]) {
+    const { end } = await logInWithClock(offS * 1000)
+    t.equal(end, `${page}/`, `${offS} s`)
+  }
+  const { end, token } = await logInWithClock(-130_000)
+  t.equal(end, failedWith('oidc_failed'))
+  t.equal(token, '')
 })

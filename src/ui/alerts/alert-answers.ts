@@ -5,6 +5,8 @@ import type { Priority } from '../../model/event.js'
 
 export type Fields = Static<typeof RuleFields>
 export type Kind = Fields['kind']
+/** Of a rule that names none. */
+export const NEW_TEMPLATE_WINDOW = '15m'
 
 export interface Alert {
   readonly id: string
@@ -114,7 +116,7 @@ export function kindText(kind: Kind): string {
     case 'change':
       return `${kind.factor} times more or less than in the ${kind.window} ${AGAINST[kind.against ?? 'before']}`
     case 'new_template':
-      return `a new template in ${kind.window}`
+      return `a new template in ${kind.window ?? NEW_TEMPLATE_WINDOW}`
     case 'anomaly':
       return anomalyText(kind)
     case 'dead_letters':

@@ -1,5 +1,5 @@
 import type { AnomalyKind } from '../../model/insights.js'
-import type { Kind } from './alert-answers.js'
+import { NEW_TEMPLATE_WINDOW, type Kind } from './alert-answers.js'
 import { Text } from './text-field.js'
 
 export const KINDS = {
@@ -26,7 +26,7 @@ const STARTS: Readonly<Record<Kind['type'], Kind>> = {
   absence: { type: 'absence', for: '5m' },
   change: { type: 'change', window: '15m', factor: 3, at_least: 100 },
   value: { type: 'value', metric: 'p95(duration_ms)', window: '5m', op: '>', fire: 1000 },
-  new_template: { type: 'new_template', window: '15m', min_severity: 'WARNING' },
+  new_template: { type: 'new_template', window: NEW_TEMPLATE_WINDOW, min_severity: 'WARNING' },
   anomaly: { type: 'anomaly', min_score: 10 },
   dead_letters: { type: 'dead_letters', window: '5m', share: 0.01, at_least: 100 },
 }
@@ -178,7 +178,10 @@ interface NewTemplateProps {
 
 const NewTemplate = ({ kind, onChange }: NewTemplateProps) => (
   <div class="pair">
-    <Window window={kind.window} onChange={(window) => onChange({ ...kind, window })} />
+    <Window
+      window={kind.window ?? NEW_TEMPLATE_WINDOW}
+      onChange={(window) => onChange({ ...kind, window })}
+    />
     <Amount
       label="Occurrences, at least"
       value={kind.at_least ?? 1}

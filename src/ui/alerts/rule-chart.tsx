@@ -5,7 +5,7 @@ import { count, short } from '../lib/format.js'
 import { useLoad } from '../lib/load.js'
 import { zone } from '../lib/settings.js'
 import { duration, shortTime, toMs } from '../lib/time.js'
-import type { Fields } from './alert-answers.js'
+import { NEW_TEMPLATE_WINDOW, type Fields } from './alert-answers.js'
 
 const WINDOWS = 120
 const WIDTH = 480
@@ -21,7 +21,7 @@ interface ChartProps {
 }
 
 function Chart({ q = '', kind }: ChartProps) {
-  const window = 'window' in kind ? kind.window : kind.for
+  const window = kind.type === 'absence' ? kind.for : (kind.window ?? NEW_TEMPLATE_WINDOW)
   const windowMs = Math.max(10_000, -(toMs(`now-${window}`, 0) ?? -300_000))
   const toEnd = Math.ceil(Date.now() / windowMs) * windowMs
   const span = { fromMs: toEnd - WINDOWS * windowMs, toMs: toEnd }

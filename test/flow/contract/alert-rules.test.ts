@@ -330,6 +330,23 @@ t.test('rules are checked, exported and imported', async (t) => {
   })
   t.equal(bad.status, 422)
   t.match(bad.body.detail, { code: 'validation_error', details: { errors: [{ path: 'q' }] } })
+  const faultsOf = async (kind: object) =>
+    (await call('POST /api/alert-rules', { json: rule({ kind }) })).body.detail.details.errors
+  t.match(await faultsOf({ type: 'threshold', window: '1 min', op: '>', least: 1 }), [
+    { in: 'body', path: 'kind.fire', message: 'is required' },
+    { in: 'body', path: 'kind.least', message: 'is not a known field' },
+    { in: 'body', path: 'kind.window', message: /^must be a number and s, m, h or d/ },
+  ])
+  t.same(await faultsOf({ type: 'threshold', window: '1m', op: '=', fire: 1 }), [
+    { in: 'body', path: 'kind.op', message: 'must be one of >, >=, <, <=' },
+  ])
+  t.match(await faultsOf({ type: 'count' }), [
+    { path: 'kind', message: /^its type must be one of threshold, ratio, absence/ },
+  ])
+  const news = await call('POST /api/alert-rules', {
+    json: rule({ name: 'news', kind: { type: 'new_template' } }),
+  })
+  t.match(news, { status: 201, body: { kind: { type: 'new_template' }, problem: null } })
   const exported = (await call('GET /api/alert-rules/export')).body
   t.ok(exported.rules.length >= 5)
   const imported = await call('POST /api/alert-rules/import', { json: exported })

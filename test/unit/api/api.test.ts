@@ -230,7 +230,7 @@ t.test('every wrong query parameter is named in one 422', async (t) => {
   t.match(error.details['errors'], [
     { in: 'query', path: 'limit', message: /50/ },
     { in: 'query', path: 'flag', message: /boolean/ },
-    { in: 'query', path: 'severity.1', message: 'must be one of ERROR,INFO' },
+    { in: 'query', path: 'severity.1', message: 'must be one of ERROR, INFO' },
   ])
   const twice = await detail(await fetch(`${url}/api/things?limit=1&limit=2`, as('viewer')))
   t.match(twice.details['errors'], [{ path: 'limit', message: 'given more than once' }])
