@@ -92,7 +92,10 @@ export class GrpcServer {
     pipe.session = session
     session.on('error', (error) => this.#fail(pipe, error))
     session.once('close', () => pipe.destroy())
-    session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW))
+    session.once('connect', () => {
+      // Bytes that are no HTTP/2 have ended it by now.
+      if (!session.destroyed) session.setLocalWindowSize(CONNECTION_WINDOW)
+    })
     session.on('stream', (stream, headers) => {
       this.#open += 1
       stream.on('error', (error) => this.#note(error))

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:http2'
 import { createRequire } from 'node:module'
+import { connect as connectTcp } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { client as datadog, v2 } from '@datadog/datadog-api-client'
@@ -51,6 +52,8 @@ import { INGEST_KEY, tempDataDir } from '../../support/service.js'
 import { toolPath } from '../../support/tools.js'
 
 const RECORDS = 1000
+/** With it a connection of HTTP/2 begins. */
+const HTTP2_PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
 const LEVELS = ['debug', 'info', 'info', 'warn', 'info', 'error'] as const
 const SEVERITIES = { debug: 'DEBUG', info: 'INFO', warn: 'WARNING', error: 'ERROR' } as const
 /** All records are of the last minutes. */
@@ -530,10 +533,43 @@ void test('what real clients send is stored once, with all its fields', async (t
       stream.on('error', () => undefined)
       stream.write(Buffer.from([0, 0, 0, 1, 0, 1]))
     }
+    for (const bytes of [
+      'hello\n',
+      'GET / HTTP/1.1\r\n\r\n',
+      '\u0016'.repeat(20_000),
+      '\u0000'.repeat(20_000),
+      `${HTTP2_PREFACE}${'\u00ff'.repeat(100)}`,
+      HTTP2_PREFACE,
+    ]) {
+      const socket = connectTcp(service.portOf('OTLP/gRPC'), '127.0.0.1')
+      socket.on('error', () => undefined)
+      socket.write(bytes, 'latin1')
+    }
     await sleep(100)
     half.destroy()
     const key = { authorization: headers.Authorization }
     t.match(await callGrpc(grpc, Buffer.alloc(0), { headers: key }), { code: 0 })
+  })
+
+  await t.test('paths are joined to the path of a URL, and Splunk hears its codes', async (t) => {
+    const ask = async (method: string, path: string, body?: string, keyed = true) => {
+      const sent = keyed ? headers : {}
+      const init = body === undefined ? {} : { body }
+      const reply = await fetch(collector + path, { method, headers: sent, ...init })
+      return { status: reply.status, text: await reply.text() }
+    }
+    const event = '{"event":"a prefix","source":"prefixed"}'
+    for (const path of ['/services/collector', '/a/b/services/collector/event/1.0/'])
+      t.match(await ask('POST', path, event), { status: 200, text: /"code":0/ }, path)
+    for (const path of ['/a/ingest', '/a/log/v1', '/a/b/v1/input', '/a/v1/logs', '//gelf'])
+      t.match(await ask('POST', path, '{"message":"a prefix"}'), { status: /^20[02]$/ }, path)
+    t.match(await ask('GET', '/search/'), { status: 200, text: /You Know, for Search/ })
+    t.match(await ask('GET', '/a/_cluster/health'), { status: 200 })
+    t.match(await ask('GET', '/a/services/collector/health'), { text: /"code":17/ })
+    t.match(await ask('OPTIONS', '/a/services/collector/event/1.0'), { status: 200 }, 'Docker')
+    const ack = '/services/collector/ack?channel=c'
+    t.match(await ask('POST', ack, '{"acks":[0]}'), { status: 200, text: /"acks"/ })
+    t.match(await ask('POST', ack, '{"acks":[0]}', false), { status: 401, text: /"code":2/ })
   })
 
   await t.test('nothing was rejected', async (t) => {
