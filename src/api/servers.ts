@@ -163,7 +163,8 @@ const metricsRoute = ({ uws, services }: ServerDeps): HttpRoute[] =>
 
 const protocolRoutes = (deps: ServerDeps): HttpRoute[] => {
   const ingest = ingestServices(deps)
-  return PROTOCOLS.flatMap(({ routes }) => routes?.(ingest) ?? [])
+  const all = PROTOCOLS.flatMap(({ routes }) => routes?.(ingest) ?? [])
+  return all.map((route) => ({ ...route, isJoined: true }))
 }
 
 /** What requests with an ingest key work with, on whichever port. */

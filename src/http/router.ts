@@ -7,6 +7,8 @@ export interface Routable {
   readonly method: RouteMethod
   /** Segments of fixed text or `{name}`, such as `/api/sources/{name}/toggle`. */
   readonly path: string
+  /** Whether other segments may stand before the path, and a slash behind it, as clients that join URLs send it. */
+  readonly isJoined?: true
 }
 
 type Match<R> =
@@ -58,22 +60,52 @@ export function createRouter<R extends Routable>(routes: readonly R[]): Router<R
     return found.filter(({ values }) => values.length < segments)
   }
 
+  function match(method: string, path: string): Match<R> {
+    const all = find(path)
+    const found = known(all, path)
+    for (const { leaf, values } of found.length > 0 ? found : all) {
+      const { route, names } = leaf.get(method) ?? {}
+      if (route === undefined || names === undefined) continue
+      return { kind: 'route', route, params: toParams(names, values) }
+    }
+    if (found.length === 0) return { kind: 'not_found' }
+    return { kind: 'method_not_allowed', allow: toAllow(found) }
+  }
+  function matchJoined(method: string, path: string): Match<R> | null {
+    for (const part of partsOf(path)) {
+      if (known(find(part), part).length === 0) continue
+      const matched = match(method, part)
+      if (matched.kind === 'route' && matched.route.isJoined === true) return matched
+    }
+    return null
+  }
+
   return {
     match(method, path) {
       const entry = direct.get(path)?.get(method)
       if (entry !== undefined) return { kind: 'route', route: entry.route, params: NO_PARAMS }
-      const all = find(path)
-      const found = known(all, path)
-      for (const { leaf, values } of found.length > 0 ? found : all) {
-        const { route, names } = leaf.get(method) ?? {}
-        if (route === undefined || names === undefined) continue
-        return { kind: 'route', route, params: toParams(names, values) }
-      }
-      if (found.length === 0) return { kind: 'not_found' }
-      return { kind: 'method_not_allowed', allow: toAllow(found) }
+      const whole = match(method, path)
+      return whole.kind === 'route' ? whole : (matchJoined(method, path) ?? whole)
     },
-    allow: (path) => toAllow(known(find(path), path)),
+    allow(path) {
+      const whole = toAllow(known(find(path), path))
+      if (whole !== '') return whole
+      const joined = partsOf(path).find((part) => {
+        const found = known(find(part), part)
+        return found.some(({ leaf }) => [...leaf.values()].some(({ route }) => route.isJoined))
+      })
+      return joined === undefined ? '' : toAllow(known(find(joined), joined))
+    },
   }
+}
+
+/** The path without a slash at its end, then what is left of it without its first segments. */
+function partsOf(path: string): readonly string[] {
+  if (path.split('/').length > MAX_SEGMENTS) return []
+  const isOpen = path.endsWith('/')
+  const whole = isOpen ? path.slice(0, -1) : path
+  const parts = [...whole.matchAll(/\//g)].map(({ index }) => whole.slice(index))
+  return isOpen ? [...parts, '/'] : parts
 }
 
 function toAllow<R>(found: readonly Found<R>[]): string {

@@ -39,7 +39,7 @@ function toErrorReply({ code, status, message, retryAfterS }: AppError): Reply {
 }
 
 const STORED: Reply = { status: 202, json: {} }
-const PATHS = ['/api/v2/logs', '/v1/input', '/v1/input/{key}', '/{prefix}/api/v2/logs'] as const
+const PATHS = ['/api/v2/logs', '/v1/input', '/v1/input/{key}'] as const
 
 /** The intake of Datadog's logs. */
 export const datadog: Protocol = {

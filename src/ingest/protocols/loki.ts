@@ -407,7 +407,7 @@ export const loki: Protocol = {
   name: 'loki',
   parsers: { 'loki/push': decodeLoki },
   routes: (services) => [
-    ...['/loki/api/v1/push', '/{prefix}/loki/api/v1/push', '/api/prom/push'].map((path) =>
+    ...['/loki/api/v1/push', '/api/prom/push'].map((path) =>
       ingestRoute(
         {
           id: 'loki_push',

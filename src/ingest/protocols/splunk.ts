@@ -7,7 +7,7 @@ import type { BodyResult, ProtocolFormat } from '../block.js'
 import { MAX_CHARS, usableSource } from '../formats/draft.js'
 import { isRecord, type JsonRecord } from '../formats/json-value.js'
 import { decodeTextLines } from '../formats/upload.js'
-import { ingestRoute, type IngestServices } from './ingest-route.js'
+import { ingestRoute, withKey, type IngestServices } from './ingest-route.js'
 import { decodeJsonRecords, Refused, withSource } from './json-records.js'
 import { findKey } from './key.js'
 import type { Protocol } from './protocol.js'
@@ -155,36 +155,23 @@ const paramsOf = ({ queryText }: RequestHead): string => queryText
 function routes(services: IngestServices): HttpRoute[] {
   const { toReply, acks } = createReplies()
   const taking = (paths: readonly string[], format: ProtocolFormat): HttpRoute[] =>
-    paths.flatMap((path) =>
-      ['', '/{prefix}'].map((prefix) =>
-        ingestRoute(
-          {
-            id: 'splunk_hec',
-            path: `${prefix}${path}`,
-            protocol: 'splunk',
-            format,
-            params: paramsOf,
-            answer: ({ body }) => (body.length === 0 ? NO_DATA : null),
-            toReply,
-            toErrorReply,
-          },
-          services,
-        ),
+    paths.map((path) =>
+      ingestRoute(
+        {
+          id: 'splunk_hec',
+          path,
+          protocol: 'splunk',
+          format,
+          params: paramsOf,
+          answer: ({ body }) => (body.length === 0 ? NO_DATA : null),
+          toReply,
+          toErrorReply,
+        },
+        services,
       ),
     )
-  const simple = (
-    method: 'GET' | 'POST' | 'OPTIONS',
-    path: string,
-    handle: (request: HttpRequest) => Reply,
-  ): HttpRoute =>
-    httpRoute({
-      id: 'splunk_probe',
-      method,
-      path,
-      bodyBytes: method === 'POST' ? ACK_BYTES : 0,
-      toErrorReply,
-      handle,
-    })
+  const probe = (method: 'GET' | 'OPTIONS', path: string, handle: () => Reply): HttpRoute =>
+    httpRoute({ id: 'splunk_probe', method, path, bodyBytes: 0, toErrorReply, handle })
   const health = (): Reply =>
     services.isReady()
       ? say(200, 17, 'HEC is healthy')
@@ -192,11 +179,21 @@ function routes(services: IngestServices): HttpRoute[] {
   return [
     ...taking(EVENT_PATHS, 'splunk/event'),
     ...taking(RAW_PATHS, 'splunk/raw'),
-    ...HEALTH_PATHS.map((path) => simple('GET', path, health)),
-    ...[`${BASE}/ack`, `${BASE}/ack/1.0`].map((path) => simple('POST', path, acks)),
+    ...HEALTH_PATHS.map((path) => probe('GET', path, health)),
+    ...[`${BASE}/ack`, `${BASE}/ack/1.0`].map((path) =>
+      httpRoute({
+        id: 'splunk_ack',
+        method: 'POST',
+        path,
+        bodyBytes: ACK_BYTES,
+        toErrorReply,
+        beforeBody: (head) => withKey(head, services, () => null),
+        handle: acks,
+      }),
+    ),
     // Docker starts no container before this is answered.
     ...[...EVENT_PATHS, ...RAW_PATHS].map((path) =>
-      simple('OPTIONS', path, () => ({
+      probe('OPTIONS', path, () => ({
         status: 200,
         headers: { Allow: 'POST, OPTIONS' },
         body: '',

@@ -109,6 +109,36 @@ t.test(
   },
 )
 
+t.test('a joined path may have segments before it, and a slash behind it', async (t) => {
+  const route = (method: 'GET' | 'POST' | 'PUT', path: string, isJoined = true) => ({
+    method,
+    path,
+    ...(isJoined ? { isJoined: true as const } : {}),
+  })
+  const router = createRouter([
+    route('GET', '/'),
+    route('POST', '/v1/logs'),
+    route('PUT', '/{index}'),
+    route('POST', '/{index}/_bulk'),
+    route('POST', '/hooks/scm', false),
+  ])
+  const find = (method: string, path: string) => {
+    const match = router.match(method, path)
+    return match.kind === 'route' ? [match.route.path, match.params] : match.kind
+  }
+  for (const path of ['/v1/logs', '/v1/logs/', '/a/v1/logs', '/a/b/c/v1/logs/', '//v1/logs'])
+    t.same(find('POST', path), ['/v1/logs', {}], path)
+  t.same(find('GET', '/a/b/'), ['/', {}])
+  t.same(find('POST', '/a/_bulk'), ['/{index}/_bulk', { index: 'a' }], 'not a path before /_bulk')
+  t.same(find('POST', '/a/b/_bulk'), ['/{index}/_bulk', { index: 'b' }])
+  t.equal(find('GET', '/a/b'), 'not_found')
+  t.equal(find('PUT', '/a/b'), 'not_found', 'a path of parameters alone fits anything')
+  t.equal(find('POST', '/a/hooks/scm'), 'not_found')
+  t.equal(find('POST', `${'/x'.repeat(5000)}/v1/logs`), 'not_found')
+  t.equal(router.allow('/a/b/v1/logs'), 'POST, OPTIONS')
+  t.equal(router.allow('/a/hooks/scm'), '')
+})
+
 t.test('a __proto__ parameter is a parameter', async (t) => {
   const router = createRouter([{ method: 'GET' as const, path: '/{__proto__}' }])
   const match = router.match('GET', '/x')

@@ -28,20 +28,19 @@ const STORED: Reply = { status: 202, body: '' }
 export const gelf: Protocol = {
   name: 'gelf',
   parsers: { 'gelf/messages': decodeGelf, 'gelf/batch': decodeGelfBatch },
-  routes: (services) =>
-    ['/gelf', '/{prefix}/gelf'].map((path) =>
-      ingestRoute(
-        {
-          id: 'gelf_http',
-          path,
-          protocol: 'gelf',
-          format: 'gelf/messages',
-          toReply: () => STORED,
-          toErrorReply: laterReply,
-          // Clients close the connection without waiting for the reply, and do not come again.
-          isOneWay: true,
-        },
-        services,
-      ),
+  routes: (services) => [
+    ingestRoute(
+      {
+        id: 'gelf_http',
+        path: '/gelf',
+        protocol: 'gelf',
+        format: 'gelf/messages',
+        toReply: () => STORED,
+        toErrorReply: laterReply,
+        // Clients close the connection without waiting for the reply, and do not come again.
+        isOneWay: true,
+      },
+      services,
     ),
+  ],
 }

@@ -44,19 +44,18 @@ const STORED: Reply = { status: 202, headers: { 'Content-Type': 'text/plain' }, 
 export const journal: Protocol = {
   name: 'journal',
   parsers: { 'journal/export': decodeJournal },
-  routes: (services) =>
-    ['/upload', '/{prefix}/upload'].map((path) =>
-      ingestRoute(
-        {
-          id: 'journal_upload',
-          path,
-          protocol: 'journal',
-          format: 'journal/export',
-          parts: { split: () => new JournalEntries(), reply: STORED },
-          toReply: () => STORED,
-          toErrorReply: laterReply,
-        },
-        services,
-      ),
+  routes: (services) => [
+    ingestRoute(
+      {
+        id: 'journal_upload',
+        path: '/upload',
+        protocol: 'journal',
+        format: 'journal/export',
+        parts: { split: () => new JournalEntries(), reply: STORED },
+        toReply: () => STORED,
+        toErrorReply: laterReply,
+      },
+      services,
     ),
+  ],
 }

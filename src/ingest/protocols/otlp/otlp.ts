@@ -111,20 +111,18 @@ export const otlp: Protocol = {
     'otlp/metrics': parser(METRICS, toPoints),
   },
   routes: (services) =>
-    ROUTES.flatMap(({ part, signal }) =>
-      ['', '/{prefix}'].map((prefix) =>
-        ingestRoute(
-          {
-            id: `otlp_${part}`,
-            path: `${prefix}/v1/${part}`,
-            protocol: 'otlp',
-            format: `otlp/${part}`,
-            deniesRecords: true,
-            toReply: toReply(signal),
-            toErrorReply,
-          },
-          services,
-        ),
+    ROUTES.map(({ part, signal }) =>
+      ingestRoute(
+        {
+          id: `otlp_${part}`,
+          path: `/v1/${part}`,
+          protocol: 'otlp',
+          format: `otlp/${part}`,
+          deniesRecords: true,
+          toReply: toReply(signal),
+          toErrorReply,
+        },
+        services,
       ),
     ),
 }
