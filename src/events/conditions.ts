@@ -139,7 +139,7 @@ function comparedCondition(word: Word, name: string, texts: TextsOfWord): Condit
 
 /** ClickHouse combines indexes only in conditions of at most 32 nodes: 16 expressions and the 15 operators between them. */
 const MAX_PARTS = 16
-/** Start and end of the time range, arrival, position and hours. */
+/** Start and end of the time range, arrival, position with repeats, and hours. */
 const PARTS_OF_PAGE = 5
 /** Further words rule out few granules, and each takes up to six expressions. */
 const MAX_INDEXED_WORDS = 2
@@ -278,7 +278,7 @@ function longestToken(text: string): string {
 }
 
 /** A few conditions without an index stay separate, so that ClickHouse evaluates the cheap ones first; more become one. */
-function atMost(parts: number, conditions: readonly Condition[]): readonly Condition[] {
+export function atMost(parts: number, conditions: readonly Condition[]): readonly Condition[] {
   if (conditions.length <= Math.max(parts, 1)) return conditions
   const sql = conditions.map((one) => `(${one.sql})`).join(' AND ')
   return [asOnePart({ sql, params: Object.assign({}, ...conditions.map(({ params }) => params)) })]

@@ -10,7 +10,8 @@
  *
  * Oldest first, the ranges begin at the start of the time range and grow in the same way.
  *
- * Events that began before the time range and are repeated in it are in one more range, which the deduplication window bounds.
+ * Events that began before the time range and are repeated in it belong to it. The ranges reach back by the deduplication window
+ * for them, and the one that does has a condition more.
  *
  * Before a range is searched for words, the dictionaries give the constant texts and hosts that contain them. A word in
  * neither occurs in variables only: it is rare, and among few events one statement searches all the rest.
@@ -19,7 +20,7 @@
 import type { RequestOptions, Store } from '../clickhouse/client.js'
 import type { ListedEvent } from '../model/event.js'
 import { HOUR_MS, HOUR_S } from '../model/time.js'
-import { hasWordOfVariables } from './conditions.js'
+import { asOnePart, hasWordOfVariables } from './conditions.js'
 import { isCountedByHour, isFiltered, MAX_HOURS, readHours, splitHours } from './counted-hours.js'
 import type { Density, DensityReader } from './density.js'
 import { createDictionary, type Dictionary } from './dictionary-matches.js'
@@ -91,9 +92,7 @@ interface Walk {
   readonly options: RequestOptions
   readonly density: Density
   readonly dictionary: Dictionary
-  /** Holds for events that are repeated within the time range. */
-  readonly repeated: Condition
-  /** Where the range is that is left to read. */
+  /** The range that is left to read; events before the time range belong to it when they are repeated in it. */
   readonly startMs: number
   /** Exclusive. */
   readonly endMs: number
@@ -112,24 +111,24 @@ export async function readPage(
   const density = await densityReader.read(options)
   const dictionary = createDictionary(store, filter, options)
   const asked = { fromMs, toMs, windowMs }
-  const repeated = renamed(repeatedWithin(asked), 'repeated_')
-  const left = leftOf(query, asked)
-  return await fill({ query, store, options, density, dictionary, repeated, rows: [], ...left })
+  const walk = { query, store, options, density, dictionary, rows: [], ...leftOf(query, asked) }
+  return await fill(walk, renamed(repeatedWithin(asked), 'repeated_'))
 }
 
 const bytesOf = (read: readonly ListedRow[]): number => read.at(-1)?.bytes ?? 0
 
-async function fill(walk: Walk): Promise<RowPage> {
-  const { query, store, options, dictionary, repeated, rows } = walk
-  const { filter, fromMs, after, limit, order = 'desc' } = query
+async function fill(walk: Walk, repeated: Condition): Promise<RowPage> {
+  const { query, store, options, dictionary, rows, startMs } = walk
+  const { filter, after, limit, order = 'desc' } = query
   const endMs = Math.min(query.toMs ?? END_MS, Date.now())
   let mostBytes = limit > SHORT_PAGE ? MOST_BYTES : null
-  for await (const range of order === 'asc' ? oldestFirst(walk) : timeRanges(walk)) {
+  for await (const range of order === 'asc' ? oldestFirst(walk) : newestFirst(walk)) {
     const found = dictionary.matches(range.fromMs, range.toMs)
     // Read in parallel with this range, in case that does not fill the page.
-    if (order === 'desc') dictionary.matches(fromMs, range.fromMs).catch(() => undefined)
+    if (order === 'desc' && range.fromMs > startMs)
+      dictionary.matches(startMs, range.fromMs).catch(() => undefined)
     const matches = await found
-    const more = range.fromMs < fromMs ? [repeated] : []
+    const more = belonging(range, query.fromMs, repeated)
     const left = { more, after, order, endMs, matches, limit: limit - rows.length, mostBytes }
     const read = await readRange(store, { range, filter, ...left }, options)
     rows.push(...read)
@@ -138,6 +137,14 @@ async function fill(walk: Walk): Promise<RowPage> {
     if (mostBytes !== null && mostBytes <= 0) return { rows, isCut: true }
   }
   return { rows, isCut: false }
+}
+
+/** The condition that an event of a range belongs to the time range, where that is not certain. */
+function belonging(range: TimeRange, startMs: number, repeated: Condition): readonly Condition[] {
+  if (range.fromMs >= startMs) return []
+  if (range.toMs <= startMs) return [repeated]
+  const sql = `ts >= fromUnixTimestamp64Milli({begun_ms:Int64}) OR ${repeated.sql}`
+  return [asOnePart({ sql, params: { ...repeated.params, begun_ms: startMs } })]
 }
 
 /** Where events may begin that are beyond the position. */
@@ -152,101 +159,100 @@ function leftOf(
     : { startMs: begunMs, endMs: Math.min(range.toMs, after.tsMs + 1) }
 }
 
-/** The events that began before the time range; they are repeated in it. */
-function* earlierRange({ query, startMs, endMs }: Walk): Generator<TimeRange> {
-  const toMs = Math.min(query.fromMs, endMs)
-  if (startMs < toMs) yield { fromMs: startMs, toMs, hours: null, isSmall: true, isSparse: false }
-}
-
-/** The newest first. */
-async function* timeRanges(walk: Walk): AsyncGenerator<TimeRange> {
-  if (walk.endMs > walk.query.fromMs) yield* rangesWithin(walk)
-  yield* earlierRange(walk)
-}
-
 /** Ranges of ever more events from the oldest on; with an index and few matches so far, all the rest. */
 async function* oldestFirst(walk: Walk): AsyncGenerator<TimeRange> {
   const { query, density, startMs, endMs, rows } = walk
-  yield* earlierRange(walk)
-  const firstMs = Math.max(query.fromMs, startMs)
-  if (firstMs >= endMs) return
   if (await isRareWord(walk)) {
-    yield { ...wholeRange(walk, endMs), fromMs: firstMs, isSmall: true }
+    yield { ...wholeRange(walk, endMs), ...RARE }
     return
   }
   let events = isFiltered(query.filter) ? FIRST_EVENTS : FIRST_EVENTS_UNFILTERED
-  for (let fromMs = firstMs; fromMs < endMs;) {
-    const isSparse = rows.length === 0 && fromMs > firstMs && hasIndex(query.filter)
+  for (let fromMs = startMs; fromMs < endMs;) {
+    const isSparse = rows.length === 0 && fromMs > startMs && hasIndex(query.filter)
     const toMs = isSparse ? endMs : Math.min(endMs, density.endOf(fromMs, events))
-    yield { fromMs, toMs, hours: null, isSmall: fromMs === firstMs, isSparse }
+    yield { fromMs, toMs, hours: null, isSmall: fromMs === startMs, isSparse }
     events *= rows.length === 0 ? BARREN_GROWTH : GROWTH
     fromMs = toMs
   }
 }
 
-async function* rangesWithin(walk: Walk): AsyncGenerator<TimeRange> {
+/** The newest first. */
+async function* newestFirst(walk: Walk): AsyncGenerator<TimeRange> {
   const { query, endMs } = walk
   const isCounted = isCountedByHour(query.filter)
   // The hours of a short time range are hardly worth a statement.
   const isShort = Math.min(endMs, Date.now()) - query.fromMs <= SHORT_MS
-  if (await isRareWord(walk)) yield { ...wholeRange(walk, endMs), isSmall: true }
-  else if (query.filter.sources === null || !isCounted) yield* newestFirst(walk, isCounted, isShort)
+  if (await isRareWord(walk)) yield { ...wholeRange(walk, endMs), ...RARE }
+  else if (query.filter.sources === null || !isCounted)
+    yield* newestEvents(walk, isCounted, isShort)
   // One source among many has few of the newest events, and the rollup is faster in naming its hours.
   else if (isShort) yield wholeRange(walk, endMs)
   else yield* countedRanges(walk, endMs, hoursBefore(walk, endMs))
 }
 
 /** The newest events, then the rest by hours or in ranges of ever more events. */
-async function* newestFirst(
+async function* newestEvents(
   walk: Walk,
   isCounted: boolean,
   isShort: boolean,
 ): AsyncGenerator<TimeRange> {
-  const { query, density, endMs } = walk
+  const { query, startMs, endMs } = walk
   const hasFilter = isFiltered(query.filter)
-  const events = hasFilter ? FIRST_EVENTS : FIRST_EVENTS_UNFILTERED
-  const fromMs = Math.max(query.fromMs, density.startOf(endMs, events))
+  const fromMs = startOf(walk, endMs, hasFilter ? FIRST_EVENTS : FIRST_EVENTS_UNFILTERED)
   // Read in parallel with the first range, in case that does not fill the page.
   const hours = isCounted && hasFilter && !isShort ? hoursBefore(walk, fromMs) : null
   hours?.catch(() => undefined)
   yield { fromMs, toMs: endMs, hours: null, isSmall: true, isSparse: false }
   if (!isCounted) yield* growingRanges(walk, fromMs)
   else if (!isShort) yield* countedRanges(walk, fromMs, hours ?? hoursBefore(walk, fromMs))
-  else if (fromMs > query.fromMs) yield wholeRange(walk, fromMs)
+  else if (fromMs > startMs) yield wholeRange(walk, fromMs)
 }
 
-const hoursBefore = ({ query, store, options }: Walk, toMs: number): ReturnType<typeof readHours> =>
-  readHours(store, { ...query, toMs }, options)
+/** Where the newest events before a time begin; what is left before the time range is not worth a statement. */
+function startOf({ query, density, startMs }: Walk, toMs: number, events: number): number {
+  const fromMs = density.startOf(toMs, events)
+  return fromMs <= query.fromMs ? startMs : fromMs
+}
 
-const wholeRange = ({ query, density }: Walk, toMs: number): TimeRange => ({
-  fromMs: query.fromMs,
+const hoursBefore = (
+  { query: { filter }, store, options, startMs }: Walk,
+  toMs: number,
+): ReturnType<typeof readHours> => readHours(store, { filter, fromMs: startMs, toMs }, options)
+
+const wholeRange = ({ density, startMs }: Walk, toMs: number): TimeRange => ({
+  fromMs: startMs,
   toMs,
   hours: null,
-  isSmall: density.count(query.fromMs, toMs) <= ROWS_OF_A_THREAD,
+  isSmall: density.count(startMs, toMs) <= ROWS_OF_A_THREAD,
   isSparse: false,
 })
 
+/** Few granules can have the word: the indexes are evaluated before any part is opened. */
+const RARE = { isSmall: true, isSparse: true } as const
+
 /** Whether one of the words occurs in variables only and the time range has few events. */
-async function isRareWord({ query, density, dictionary, endMs }: Walk): Promise<boolean> {
-  const { filter, fromMs } = query
-  const isFew = density.count(fromMs, endMs) <= EVENTS_AT_ONCE
+async function isRareWord(walk: Walk): Promise<boolean> {
+  const { density, dictionary, startMs, endMs } = walk
+  const { filter } = walk.query
+  const isFew = density.count(startMs, endMs) <= EVENTS_AT_ONCE
   if (!isFew || !hasWord(filter)) return false
-  return hasWordOfVariables(filter, await dictionary.matches(fromMs, endMs))
+  return hasWordOfVariables(filter, await dictionary.matches(startMs, endMs))
 }
 
 /** Ranges of ever more events; with an index and few matches so far, all the rest. */
-function* growingRanges({ query, density, rows }: Walk, endMs: number): Generator<TimeRange> {
-  const { filter, fromMs: firstMs, limit } = query
+function* growingRanges(walk: Walk, endMs: number): Generator<TimeRange> {
+  const { rows, startMs } = walk
+  const { filter, limit } = walk.query
   let toMs = endMs
   let events = FIRST_EVENTS
   let lookedThrough = FIRST_EVENTS
-  while (toMs > firstMs) {
+  while (toMs > startMs) {
     const found = rows.length
     const missing = found === 0 ? Infinity : (lookedThrough * (limit - found) * RESERVE) / found
     const isSparse = hasIndex(filter) && missing > EVENTS_AT_ONCE
     if (isSparse) events = Infinity
     else events = found === 0 ? events * BARREN_GROWTH : Math.max(events * GROWTH, missing)
-    const fromMs = Math.max(firstMs, density.startOf(toMs, events))
+    const fromMs = startOf(walk, toMs, events)
     yield { fromMs, toMs, hours: null, isSmall: false, isSparse }
     lookedThrough += events
     toMs = fromMs
@@ -259,14 +265,14 @@ async function* countedRanges(
   endMs: number,
   newestHours: ReturnType<typeof readHours>,
 ): AsyncGenerator<TimeRange> {
-  const { query, density, rows } = walk
-  const { filter, fromMs: firstMs, limit } = query
+  const { query, density, rows, startMs } = walk
+  const { filter, limit } = query
   let toMs = endMs
   for (let counts = await newestHours; ; counts = await hoursBefore(walk, toMs)) {
     for (const { hours, most } of splitHours(counts, filter, limit)) {
       const [newest = 0] = hours
       const oldest = hours.at(-1) ?? 0
-      const fromMs = Math.max(firstMs, oldest * 1000)
+      const fromMs = Math.max(startMs, oldest * 1000)
       const share = Math.min(1, limit / most)
       const isSmall =
         hours.length <= HOURS_OF_A_THREAD && density.count(fromMs, toMs) * share <= ROWS_OF_A_THREAD
@@ -276,6 +282,6 @@ async function* countedRanges(
       yield { fromMs, toMs: untilMs, hours: hasGaps ? hours : null, isSmall, isSparse }
       toMs = fromMs
     }
-    if (counts.length < MAX_HOURS || toMs <= firstMs) return
+    if (counts.length < MAX_HOURS || toMs <= startMs) return
   }
 }

@@ -3,7 +3,7 @@ import type { RequestOptions, Store } from '../clickhouse/client.js'
 import type { EventType, Priority, Severity } from '../model/event.js'
 import { DAY_MS, HOUR_MS } from '../model/time.js'
 import type { Condition } from './bind.js'
-import { asOnePart, toConditions, type Matches } from './conditions.js'
+import { asOnePart, atMost, toConditions, type Matches } from './conditions.js'
 import type { EventFilter } from './filter.js'
 
 /** The last event of the page before. */
@@ -83,8 +83,7 @@ export async function readRange(
 ): Promise<readonly ListedRow[]> {
   const conditions = [
     ...toConditions(filter, { found: matches, endMs }),
-    ...more,
-    ...beyondPosition(after, order),
+    ...atMost(1, [...more, ...beyondPosition(after, order)]),
     ...withinHours(range.hours),
   ]
   const settings = {

@@ -37,9 +37,13 @@ export function anywhere(term: Term, bind: Bind): string {
 
 function inTexts(term: Extract<Term, { kind: 'pattern' | 'regex' }>, bind: Bind): string {
   const pattern = bind('String', term.pattern)
-  const others = ['host', 'trace_id'].map(
-    (column) => `(notEmpty(${column}) AND ${matches(column, pattern)})`,
-  )
+  const words = term.kind === 'pattern' ? term.words : []
+  const others = ['host', 'trace_id'].map((column) => {
+    if (words.length === 0) return `(notEmpty(${column}) AND ${matches(column, pattern)})`
+    const known = words.map((word) => hasWordIn([column], word, bind))
+    // ClickHouse compiles the pattern for the names of hosts of each part, a millisecond each, unless they are plain texts.
+    return `(${[...known, matches(`CAST(${column}, 'String')`, pattern)].join(' AND ')})`
+  })
   return `(${inMessage(term, bind)}) OR ${others.join(' OR ')}`
 }
 
@@ -69,7 +73,7 @@ export function inMessage(term: Term, bind: Bind): string {
     case 'phrase':
       return phraseInMessage(term.text, bind)
     case 'pattern': {
-      const words = term.words.map((word) => wordInMessage(word, bind))
+      const words = term.words.map((word) => hasWordIn(['constant_text', 'variables'], word, bind))
       return [...words, matches('message', bind('String', term.pattern))].join(' AND ')
     }
     case 'regex':
@@ -83,11 +87,11 @@ const matches = (column: string, pattern: string): string => `match(${column}, $
 
 const hasPart = (part: string): string => `position(search_words, ${part}) > 0`
 
-/** A whole word of the message; it may also be of host or trace id when it has characters beyond ASCII. */
-function wordInMessage(text: string, bind: Bind): string {
+/** A whole word of some columns; it may be of another one when it has characters beyond ASCII. */
+function hasWordIn(columns: readonly string[], text: string, bind: Bind): string {
   const word = bind('String', text)
   if (isUnspaced(text)) return hasPart(word)
-  const places = [hasWord('constant_text', word), hasWord('variables', word)]
+  const places = columns.map((column) => hasWord(column, word))
   return `(${[...places, `hasToken(search_words, ${word})`].join(' OR ')})`
 }
 
