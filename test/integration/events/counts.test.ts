@@ -1,7 +1,7 @@
 /**
  * For random queries and ranges, histogram, facets, stats and list count what going through all messages in JavaScript
- * counts. The data has repeats, also across the ends of ranges, late events, corrections and a deleted source. With
- * TEST_SHARDS=2 it is on two shards.
+ * counts. The data has repeats, also across the ends of ranges, late events, corrections, a deleted source and events that were
+ * deleted by queries. With TEST_SHARDS=2 it is on two shards.
  */
 import * as fc from 'fast-check'
 import { t as suite, test } from 'tap'
@@ -153,6 +153,51 @@ async function change(
   return changed.filter(({ source }) => source !== 'rare')
 }
 
+/** Corrected events are among them, and events that began before the range. */
+const DELETED = [
+  { line: 'priority:P1 -severity:info', fromMs: FROM_MS, toMs: END_MS - 2 * HOUR_MS },
+  { line: 'timeout OR has:trace', fromMs: END_MS - HOUR_MS / 2, toMs: END_MS },
+] as const
+
+/** Deletes events by queries, as `DELETE /api/logs` does. @returns what is left */
+async function deleteSome(
+  into: Store,
+  all: readonly CountedEvent[],
+): Promise<readonly CountedEvent[]> {
+  const { removal, rangeOf } = createEvents(into)
+  const names = { ...NAMES, applications: () => NAMES.applications }
+  let left = all
+  for (const { line, ...span } of DELETED) {
+    const { query } = parseQuery(line)
+    if (query === null) throw new Error(`${line} is no query`)
+    const model = { ...modelOf(left), endMs: span.toMs }
+    const meant = new Set(
+      eventsWithin(left, query, { range: span, model }).map(({ event }) => event.id),
+    )
+    const filter = filterOf({ q: line }, names, NAMES.redirects)
+    const ids = await removal.ids(rangeOf({ filter, ...span }, END_MS), EVENTS)
+    same(
+      ids,
+      [...meant].toSorted((a, b) => a - b),
+      `deleted by ${line}`,
+    )
+    if (ids.length < 5) throw new Error(`${line} deletes ${ids.length} events only`)
+    for (const rows of await removal.rows(ids)) {
+      await into.insertNative('landing', rows.landing, into.newToken())
+      const stats = Buffer.from(rows.stats).toString('base64')
+      const deletion = {
+        kind: 'delete-events',
+        ids: rows.ids,
+        stats,
+        token: into.newToken(),
+      } as const
+      await createBatchStore(into).deleteEvents(deletion)
+    }
+    left = left.filter(({ id }) => !meant.has(id))
+  }
+  return left
+}
+
 const FIELDS = [
   'severity',
   'priority',
@@ -210,7 +255,7 @@ const anyQuestion = fc.record({
 void test('whatever counts, counts the same', async (t) => {
   t.comment(`SEED=${SEED} RUNS=${RUNS} TEST_SHARDS=${SHARDS}`)
   const database = await openStore()
-  const all = await change(database, await store(database))
+  const all = await deleteSome(database, await change(database, await store(database)))
   const events = createEvents(database, {
     dedupWindowSeconds: DEDUP_WINDOW_S,
     retention: { keptSinceMs: () => Date.now() - 90 * DAY_MS },
