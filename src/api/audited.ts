@@ -50,6 +50,8 @@ const RECORDED_READS: ReadonlySet<string> = new Set([
 ])
 /** A page that shows a list asks again and again. */
 const READS = { ttl: MINUTE_MS, max: 10_000 }
+/** Of a user and operation: whoever asks for something else each time must not fill the trail. */
+const READS_PER_MINUTE = 30
 
 /** The same routes; those that change something, and some lists, record the user, the operation and its outcome. */
 export const audited = (
@@ -62,17 +64,21 @@ export const audited = (
     return isRead || UNRECORDED.has(route.id) ? route : recorded(route, audit)
   })
 
-/** Records the first page, at most once a minute for each user; the pages after it belong to the same reading. */
+/** Records the first page, once a minute for each user and question; the pages after it belong to the same reading. */
 function recordedRead(route: ApiRoute, audit: Pick<Audit, 'record'>): ApiRoute {
   const recent = new LRUCache<string, true>(READS)
+  const counts = new LRUCache<string, number>({ ...READS, noUpdateTTL: true })
   return {
     ...route,
     async handle(input, services) {
       const reply: unknown = await route.handle(input, services)
       const actorId = input.principal?.userId ?? ''
       const { cursor, ...filters } = toRecord(input.query)
-      if (cursor !== undefined || recent.has(actorId)) return reply
-      recent.set(actorId, true)
+      const question = `${actorId} ${JSON.stringify(filters)}`
+      const count = counts.get(actorId) ?? 0
+      if (cursor !== undefined || recent.has(question) || count >= READS_PER_MINUTE) return reply
+      recent.set(question, true)
+      counts.set(actorId, count + 1)
       const detail = detailOf({ query: filters, body: null }, '')
       const entry = { actorId, action: route.id, target: '', outcome: 'ok', detail }
       void audit.record({ ...entry, ip: input.head.ip })

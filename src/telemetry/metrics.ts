@@ -244,7 +244,7 @@ function createStored(registry: Registry): Metrics['stored'] {
 function createRefusals(registry: Registry): Metrics['credentialRefused'] {
   const refused = new Counter({
     name: `${PREFIX}credentials_refused_total`,
-    help: 'Credentials that were wrong or used a second time: password, second_factor, ingest_key, webhook_signature, refresh_token',
+    help: 'Credentials that were wrong or used a second time: password, second_factor, ingest_key, webhook_signature, api_token, refresh_token',
     labelNames: ['kind'],
     registers: [registry],
   })

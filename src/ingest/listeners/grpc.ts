@@ -208,10 +208,13 @@ function readBody(stream: ServerHttp2Stream, pipe: Pipe): Promise<Buffer> {
       chunks.push(chunk)
       hold(chunk.length)
     })
-    stream.once('end', () => {
+    const end = (): void => {
       clearTimeout(timer)
       resolve(Buffer.concat(chunks))
-    })
+    }
+    // A request without a body may have ended before anybody listened.
+    if (stream.readableEnded) end()
+    else stream.once('end', end)
   }).finally(() => hold(-bytes))
 }
 

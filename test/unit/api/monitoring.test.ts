@@ -162,7 +162,9 @@ void test('a loopback address alone does not open the metrics', async (t) => {
       `${host} with the token`,
     )
   }
-  for (const name of ['Forwarded', 'Via', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Real-IP'])
+  const forwarding =
+    'Forwarded Via X-Forwarded-For X-Forwarded-Host X-Forwarded-Proto X-Real-IP CF-Connecting-IP'
+  for (const name of forwarding.split(' '))
     t.equal(await ask(open, { [name]: 'for=203.0.113.7' }), 401, name)
   t.equal(await ask(proxied, {}), 401, 'behind a proxy that says nothing of it')
   t.equal(await ask(proxied, { authorization: `Bearer ${token}` }), 200)
