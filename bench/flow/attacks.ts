@@ -113,6 +113,22 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
       return (victim) => ingest(victim, body, 'gzip')
     },
   },
+  'nested MessagePack': {
+    lanes: 2,
+    pauseMs: 250,
+    prepare: () => {
+      const body = Buffer.alloc(80_000, 0x92)
+      return (victim) => ingest(victim, body)
+    },
+  },
+  'wrong keys': {
+    lanes: 8,
+    pauseMs: 0,
+    prepare: () => {
+      const body = lines(2_000, () => ({ source: 's', message: 'm' }))
+      return (victim, n) => ingest({ ...victim, ingestKey: `ik_${word(n)}` }, body)
+    },
+  },
   'searches of prefixes': {
     lanes: 24,
     pauseMs: 0,
