@@ -120,6 +120,21 @@ export function createCounter({ store, retention }: CountOptions) {
     return rollup === null ? null : rollupRows(question, rollup, by)
   }
 
+  const ask = async (rows: Condition, by: CountBy, options: RequestOptions): Promise<Counts> => {
+    const { sql, params } = toStatement(rows, by)
+    const settings = { ...GROUP_LIMITS, ...options.settings }
+    return toCounts(await store.query(sql, params, { ...options, settings }), by.top)
+  }
+
+  const ofRollup = async (
+    rows: Condition,
+    by: CountBy,
+    options: RequestOptions,
+  ): Promise<Counts> => {
+    const counts = await ask(rows, by, options)
+    return { ...counts, events: null, answeredFrom: 'rollup' }
+  }
+
   const countBy = async (
     question: RangeQuestion,
     by: CountBy,
@@ -127,13 +142,20 @@ export function createCounter({ store, retention }: CountOptions) {
   ): Promise<Counts> => {
     if (question.fromMs >= question.toMs || matchesNothing(question.filter)) return NOTHING
     const rolledUp = rolledUpRows(question, by)
+    if (rolledUp !== null) return await ofRollup(rolledUp, by, options)
     const key = by.field === null ? NO_VALUE : fieldKey(by.field, 'field_')
-    const statementOf = toStatement(rolledUp ?? (await rowsOf(question, [key], options)), by)
-    const settings = { ...GROUP_LIMITS, ...options.settings }
-    const asked = { ...options, settings }
-    const found = await store.query(statementOf.sql, statementOf.params, asked)
-    const counts = toCounts(found, by.top)
-    return rolledUp === null ? counts : { ...counts, events: null, answeredFrom: 'rollup' }
+    return await ask(await rowsOf(question, [key], options), by, options)
+  }
+
+  /** Counts of a time when events may be gone already; null when no rollup counts by what is asked for. */
+  const rolledUpCounts = async (
+    question: RangeQuestion,
+    by: CountBy,
+    options: RequestOptions,
+  ): Promise<Counts | null> => {
+    const rollup = rollupOf(question.filter, by)
+    const rows = rollup === null ? null : rollupRows(question, rollup, by)
+    return rows === null ? null : await ofRollup(rows, by, options)
   }
 
   /** The number of events of a range. */
@@ -146,6 +168,7 @@ export function createCounter({ store, retention }: CountOptions) {
   return {
     rowsOf,
     countBy,
+    rolledUpCounts,
     events,
     isRolledUp: (question: RangeQuestion, by: CountBy): boolean =>
       rolledUpRows(question, by) !== null,

@@ -106,6 +106,7 @@ export function createEvents(
     /** Counts by one field. */
     counts: (question: EventQuestion, by: CountBy, signal?: AbortSignal) =>
       bounded(question, signal, (range, options) => counter.countBy(range, by, options)),
+    rolledUpCounts: counter.rolledUpCounts,
 
     exported: (query: ExportQuery, asker: Pick<ExportDeps, 'ask' | 'signal'>) =>
       exportEvents(query, { store, density, windowMs, ...asker }),

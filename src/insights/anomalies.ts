@@ -52,7 +52,7 @@ export interface DetectOptions {
 export const GAP_HOURS = 3
 const MAX_SCORE = 50
 /** Half the width of a 99 % interval, in standard deviations. */
-const WIDTH_99 = 2.576
+export const WIDTH_99 = 2.576
 /** Least difference of a day's sum from the one before, as an anomaly makes it. */
 const LEAST_DIFFERENCE = 10
 

@@ -25,7 +25,7 @@ export const LASTING_DAYS = 5
 export const LEAD_DAYS = LASTING_DAYS + 1
 const REPORTED_DAYS = 5
 /** Three weeks of training, up to six days from its end to a judged day, and a day for the longest span. */
-const LOOKBACK_DAYS = 28
+export const LOOKBACK_DAYS = 28
 
 /** @param endHour hours since 1970, the one after the last whole hour */
 export function frameEndingAt(endHour: number): Frame {

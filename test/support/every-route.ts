@@ -166,6 +166,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     kpis: () => ({}),
     refreshInsights: () => ({}),
     insightSnapshot: () => ({}),
+    usual: () => ({}),
     listAnomalies: () => ({}),
     explainAnomaly: () => ({ params: { anomaly_id: '0123456789abcdef' }, status: 404 }),
     listIncidents: () => ({}),

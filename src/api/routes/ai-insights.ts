@@ -1,6 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { ANY_ANOMALY, type AnomalyPosition, type AnomalyQuery } from '../../insights/store.js'
+import { anomaliesWithin, usualBars } from '../../insights/usual.js'
 import { explainSpan } from '../../insights/span-explanation.js'
 import { AppError } from '../../model/errors.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
@@ -12,10 +13,12 @@ import {
   readEventQuestion,
 } from '../event-question.js'
 import { ListParameter, PageParameters, PageSchema, QueryTime } from '../schemas/page.js'
+import { Timestamp } from '../schemas/event.js'
 import { Count } from '../schemas/series.js'
+import { DAY_MS } from '../../model/time.js'
 import type { Services } from '../services.js'
 import { parseQueryTime } from '../query-time.js'
-import { route } from '../route.js'
+import { route, type Caller } from '../route.js'
 import { SeveritySchema } from '../../model/schemas.js'
 import {
   AnomalySchema,
@@ -82,6 +85,60 @@ const SpanExplanationSchema = Type.Object(
   },
   { title: 'SpanExplanation' },
 )
+
+const USUAL_MOST_BARS = 300
+const USUAL_MOST_MS = 62 * DAY_MS
+
+const UsualQuery = Type.Object({
+  ...EVENT_PARAMETERS,
+  step_s: Type.Integer({
+    minimum: 1,
+    maximum: 86_400,
+    default: 10_800,
+    description: 'of the bars, as the histogram has it: a divisor or a multiple of an hour',
+  }),
+})
+
+const UsualReply = Type.Object(
+  {
+    bars: Type.Array(
+      Type.Object({
+        t: Timestamp,
+        expected: Type.Number(),
+        low: Type.Number({ description: 'of the 99 % interval' }),
+        high: Type.Number(),
+      }),
+      { description: 'ascending; those whose past is too short are left out' },
+    ),
+    anomalies: Type.Array(AnomalySchema, {
+      description: 'the newest first, at most 50; parts of wider ones are left out',
+    }),
+  },
+  { title: 'Usual' },
+)
+
+async function usual(
+  query: Static<typeof UsualQuery>,
+  { events, eventContext, insights }: Services,
+  { principal, signal }: { readonly principal: Caller; readonly signal: AbortSignal },
+): Promise<Static<typeof UsualReply>> {
+  const stepS = query.step_s
+  if (3600 % stepS !== 0 && stepS % 3600 !== 0)
+    throw invalid('step_s', { message: 'must divide an hour or be a multiple of it' })
+  const asked = readEventQuestion(query, eventContext, principal.sources)
+  const question = events.rangeOf(asked, Date.now())
+  const spanMs = question.toMs - question.fromMs
+  if (spanMs > USUAL_MOST_MS || spanMs / 1000 / stepS > USUAL_MOST_BARS)
+    throw invalid('step_s', { message: 'gives more than 300 bars, or the range is over 62 days' })
+  const names = fieldNames(eventContext)
+  const bars = spanMs <= 0 ? null : await usualBars(events, { question, names, stepS }, signal)
+  if (bars === null) return { bars: [], anomalies: [] }
+  const anomalies = await anomaliesWithin(insights, question, signal)
+  return {
+    bars: bars.map(({ startS, ...bar }) => ({ t: new Date(startS * 1000).toISOString(), ...bar })),
+    anomalies: anomalies.map((each) => toAnomalyView(each, (id) => insights.textOf(id))),
+  }
+}
 
 async function explainBody(
   body: Static<typeof ExplainBody>,
@@ -220,6 +277,23 @@ export const aiInsightRoutes = [
         ...toExplanationView(explanation, (id) => insights.textOf(id)),
       }
     },
+  }),
+  route({
+    id: 'usual',
+    method: 'get',
+    path: '/api/ai-insights/usual',
+    summary: 'What the past lets expect of a query over time, and the anomalies in it',
+    description:
+      'The seasonal baseline that anomalies are judged by, for the bars of a histogram. Queries by source, application, severity ' +
+      'or priority, and template have one; of others, and without a day of the same kind to learn from, `bars` is empty.',
+    role: 'viewer',
+    question: 'search',
+    tokens: 'limited',
+    query: UsualQuery,
+    reply: UsualReply,
+    errors: ['dependency_unavailable'],
+    handle: ({ query, principal, signal }, services) =>
+      usual(query, services, { principal, signal }),
   }),
   route({
     id: 'explainSpan',

@@ -3,6 +3,8 @@ import type { Span } from '../lib/time.js'
 import type { Counted, Page, Source } from './rows.js'
 
 export interface Histogram {
+  /** What was asked. */
+  readonly line: string
   readonly start: string
   readonly end: string
   readonly step_s: number
@@ -71,15 +73,15 @@ interface HistogramOptions {
   readonly count?: 'occurrences' | 'events'
 }
 
-export const askHistogram = (
+export async function askHistogram(
   run: Run,
   options: HistogramOptions,
   signal?: AbortSignal,
-): Promise<Histogram> =>
-  call(
-    pathWith('/api/logs/histogram', { ...runParams(run), ...options }),
-    signal === undefined ? {} : { signal },
-  )
+): Promise<Histogram> {
+  const path = pathWith('/api/logs/histogram', { ...runParams(run), ...options })
+  const reply = await call<Omit<Histogram, 'line'>>(path, signal === undefined ? {} : { signal })
+  return { ...reply, line: run.line }
+}
 
 /** How many events there are, and where in time. */
 export async function askCounts(run: Run, signal?: AbortSignal): Promise<Counted> {

@@ -6,6 +6,7 @@ import { theme, zone } from '../lib/settings.js'
 import { clock, shortTime, type Span } from '../lib/time.js'
 import type { Histogram } from './answers.js'
 import { colorsOf, orderOf, partName, partOf } from './stack.js'
+import { UsualBand, useUsual, type UsualReply } from './usual.js'
 
 const HEIGHT = 112
 
@@ -27,6 +28,7 @@ export function HistogramChart({ histogram: newest, onZoom, onWhy = onZoom }: Hi
   const [hovered, setHovered] = useState<number | null>(null)
   const [brush, setBrush] = useState<{ readonly from: number; readonly to: number } | null>(null)
   const { buckets, step_s: step } = histogram
+  const usual = useUsual(histogram)
   const times = buckets.map(({ t }) => Date.parse(t))
 
   useEffect(() => {
@@ -100,7 +102,10 @@ export function HistogramChart({ histogram: newest, onZoom, onWhy = onZoom }: Hi
       onPointerDown={onPointerDown}
     >
       <div ref={root} class="chart" />
-      {hovered !== null && <Tip histogram={histogram} at={hovered} chart={chart.current} />}
+      <UsualBand histogram={histogram} usual={usual} />
+      {hovered !== null && (
+        <Tip histogram={histogram} at={hovered} chart={chart.current} usual={usual} />
+      )}
     </div>
   )
 }
@@ -109,14 +114,16 @@ interface TipProps {
   readonly histogram: Histogram
   readonly at: number
   readonly chart: uPlot | null
+  readonly usual: UsualReply
 }
 
-function Tip({ histogram, at, chart }: TipProps) {
+function Tip({ histogram, at, chart, usual }: TipProps) {
   const bucket = histogram.buckets[at]
   if (bucket === undefined || chart === null) return null
   const ms = Date.parse(bucket.t)
   const left = chart.valToPos(ms / 1000 + histogram.step_s / 2, 'x')
   const isRight = left > chart.over.clientWidth / 2
+  const expected = usual.bars.find(({ t }) => Date.parse(t) === ms)
   const names = orderOf(histogram).filter((name) => partOf(bucket, name) > 0)
   const colors = colorsOf(histogram)
   return (
@@ -136,6 +143,14 @@ function Tip({ histogram, at, chart }: TipProps) {
       {names.length !== 1 && (
         <span class="sum">
           total <b>{count(bucket.total)}</b>
+        </span>
+      )}
+      {expected !== undefined && (
+        <span class="sum">
+          usual{' '}
+          <b>
+            {short(Math.floor(expected.low))} to {short(Math.ceil(expected.high))}
+          </b>
         </span>
       )}
     </div>

@@ -242,6 +242,39 @@ void t.test('what changed in a span, against the time before', async (t) => {
   t.match(faulty.body.detail.details.errors[0], { in: 'body', path: 'q', position: 0 })
 })
 
+void t.test('what is usual for a query over time', async (t) => {
+  const DAYS = 10
+  // Three an hour, and a burst of 60 in the hour that is asked about.
+  const tide = Array.from({ length: DAYS * 24 }, (_, i) => -3600 * (DAYS * 24 - i)).flatMap(
+    (hour) =>
+      [300, 1500, 2700].map((second) => line(hour + second, 'high water', { source: 'tide' })),
+  )
+  const burst = Array.from({ length: 60 }, (_, i) => line(i * 50, 'a wave', { source: 'tide' }))
+  await ingest([...tide, ...burst])
+  await settled(service)
+  const usual = (parameters: Readonly<Record<string, string>>): Promise<any> =>
+    get(`/api/ai-insights/usual?${new URLSearchParams({ end_time: at(3599), ...parameters })}`)
+  const day = await usual({ q: 'source:tide', start_time: at(-86_400), step_s: '3600' })
+  t.equal(day.bars.length, 25)
+  for (const { expected, low, high } of day.bars)
+    t.ok(expected > 2.5 && expected < 3.5 && low <= expected && high < 30, `${low} to ${high}`)
+  const half = await usual({ q: 'source:tide severity:info', start_time: at(0), step_s: '600' })
+  t.equal(half.bars.length, 6)
+  t.ok(Math.abs(half.bars[0].expected - day.bars[24].expected / 6) < 0.01)
+  const wide = await usual({ q: 'source:tide', start_time: at(-86_400 * 2), step_s: '21600' })
+  t.ok(Math.abs(wide.bars.at(-3).expected - 18) < 2)
+
+  await call(`POST /api/ai-insights/snapshot/refresh`)
+  const { anomalies } = await usual({ q: 'source:tide', start_time: at(0), step_s: '60' })
+  t.match(anomalies, [{ source: 'tide', kind: 'spike', observed: 60 }])
+  const others = await usual({ q: 'source:shop', start_time: at(0), step_s: '60' })
+  t.same(others.anomalies, [])
+  t.same(await usual({ q: 'source:tide wave', start_time: at(0) }), { bars: [], anomalies: [] })
+  t.same(await usual({ q: 'source:bank', start_time: at(0) }), { bars: [], anomalies: [] })
+  await get(`/api/ai-insights/usual?${SPAN}&step_s=7`, 422)
+  await get(`/api/ai-insights/usual?${SPAN}&step_s=1`, 422)
+})
+
 void t.test('faults are told', async (t) => {
   for (const path of [
     `histogram?${SPAN}&by=message`,

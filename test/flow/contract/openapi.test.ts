@@ -320,6 +320,7 @@ t.test('a generated client drives every route, and every reply is as described',
 
   await api.refreshInsights()
   await api.insightSnapshot()
+  t.same((await api.usual({ source: ['till'], start_time: 'now-1d' })).data.bars, [])
   await api.listAnomalies({})
   await api.explainAnomaly('0123456789abcdef').catch(() => undefined)
 
