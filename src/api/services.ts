@@ -27,6 +27,7 @@ import type { Incidents } from '../records/incidents.js'
 import type { Replay } from '../records/replay.js'
 import type { Sources } from '../records/sources.js'
 import type { Tasks } from '../records/tasks.js'
+import type { TemplateNotes } from '../records/template-notes.js'
 import type { DiskLimit } from '../retention/disk-limit.js'
 import type { StorageReport } from '../retention/retention.js'
 import type { CollectorStats } from '../telemetry/collector-stats.js'
@@ -82,6 +83,7 @@ export interface Services {
   readonly incidents: Incidents
   readonly tasks: Tasks
   readonly savedViews: SavedViews
+  readonly templateNotes: TemplateNotes
   readonly sources: Pick<Sources, 'list' | 'get' | 'create' | 'change'>
   readonly sourceStats: SourceStats
   /** Events that arrived before may be in cold storage; 0 for none. */

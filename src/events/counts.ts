@@ -120,21 +120,6 @@ export function createCounter({ store, retention }: CountOptions) {
     return rollup === null ? null : rollupRows(question, rollup, by)
   }
 
-  const ask = async (rows: Condition, by: CountBy, options: RequestOptions): Promise<Counts> => {
-    const { sql, params } = toStatement(rows, by)
-    const settings = { ...GROUP_LIMITS, ...options.settings }
-    return toCounts(await store.query(sql, params, { ...options, settings }), by.top)
-  }
-
-  const ofRollup = async (
-    rows: Condition,
-    by: CountBy,
-    options: RequestOptions,
-  ): Promise<Counts> => {
-    const counts = await ask(rows, by, options)
-    return { ...counts, events: null, answeredFrom: 'rollup' }
-  }
-
   const countBy = async (
     question: RangeQuestion,
     by: CountBy,
@@ -142,9 +127,9 @@ export function createCounter({ store, retention }: CountOptions) {
   ): Promise<Counts> => {
     if (question.fromMs >= question.toMs || matchesNothing(question.filter)) return NOTHING
     const rolledUp = rolledUpRows(question, by)
-    if (rolledUp !== null) return await ofRollup(rolledUp, by, options)
+    if (rolledUp !== null) return await askRollup(store, { rows: rolledUp, by }, options)
     const key = by.field === null ? NO_VALUE : fieldKey(by.field, 'field_')
-    return await ask(await rowsOf(question, [key], options), by, options)
+    return await ask(store, { rows: await rowsOf(question, [key], options), by }, options)
   }
 
   /** Counts of a time when events may be gone already; null when no rollup counts by what is asked for. */
@@ -155,7 +140,7 @@ export function createCounter({ store, retention }: CountOptions) {
   ): Promise<Counts | null> => {
     const rollup = rollupOf(question.filter, by)
     const rows = rollup === null ? null : rollupRows(question, rollup, by)
-    return rows === null ? null : await ofRollup(rows, by, options)
+    return rows === null ? null : await askRollup(store, { rows, by }, options)
   }
 
   /** The number of events of a range. */
@@ -174,6 +159,27 @@ export function createCounter({ store, retention }: CountOptions) {
       rolledUpRows(question, by) !== null,
   }
 }
+
+interface Counting {
+  readonly rows: Condition
+  readonly by: CountBy
+}
+
+async function ask(
+  store: Pick<Store, 'query'>,
+  { rows, by }: Counting,
+  options: RequestOptions,
+): Promise<Counts> {
+  const { sql, params } = toStatement(rows, by)
+  const settings = { ...GROUP_LIMITS, ...options.settings }
+  return toCounts(await store.query(sql, params, { ...options, settings }), by.top)
+}
+
+const askRollup = async (...asked: Parameters<typeof ask>): Promise<Counts> => ({
+  ...(await ask(...asked)),
+  events: null,
+  answeredFrom: 'rollup',
+})
 
 function toStatement(rows: Condition, { field, names, stepS, counted, top }: CountBy) {
   const text = field === null ? NO_VALUE : keyText(field, { key: 'key', prefix: 'text_', names })

@@ -37,7 +37,11 @@ export function createTemplateSamples(templates: TemplateRegistry, events: Pick<
         count.set(value, (count.get(value) ?? 0) + event.occurrenceCount)
       })
     }
-    return counts.map((count, index) => ({ index, values: mostFrequent(count) }))
+    return counts.map((count, index) => ({
+      index,
+      values: mostFrequent(count),
+      numbers: numbersOf(count),
+    }))
   }
 
   return { templateSamples, templateVariables }
@@ -48,3 +52,27 @@ const mostFrequent = (counts: ReadonlyMap<string, number>) =>
     .map(([value, count]) => ({ value, count }))
     .toSorted((a, b) => b.count - a.count || (a.value < b.value ? -1 : 1))
     .slice(0, SHOWN_VALUES)
+
+/** Numbers as messages have them, perhaps with a unit: 12, -0.5, 87ms, 93%. */
+const NUMBER = /^(-?\d{1,15}(?:\.\d{1,9})?)(%|[a-zA-Zµ]{0,3})$/
+
+/** The median and the 95th percentile of a variable whose values are all numbers of one unit; null for others. */
+export function numbersOf(counts: ReadonlyMap<string, number>) {
+  const numbers: { readonly value: number; readonly count: number }[] = []
+  const units = new Set<string>()
+  for (const [text, count] of counts) {
+    const match = NUMBER.exec(text)
+    if (match === null) return null
+    numbers.push({ value: Number(match[1]), count })
+    units.add(match[2] ?? '')
+  }
+  const [unit] = units
+  if (unit === undefined || units.size > 1) return null
+  const sorted = numbers.toSorted((a, b) => a.value - b.value)
+  const all = sorted.reduce((sum, { count }) => sum + count, 0)
+  const percentile = (share: number): number => {
+    let rest = Math.ceil(share * all)
+    return sorted.find(({ count }) => (rest -= count) <= 0)?.value ?? 0
+  }
+  return { p50: percentile(0.5), p95: percentile(0.95), unit }
+}

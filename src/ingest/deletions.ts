@@ -82,6 +82,7 @@ export function createErasure(erased: Erased) {
     const events = await batches.deleteSources(names)
     await insights.forget(names)
     const alerts = await erased.records.alerts.removeForSources(names)
+    await erased.records.templateNotes.removeForSources(names)
     await priorities.remove(isAmong(names))
     await sources.remove(names)
     return { events, alerts }

@@ -9,6 +9,11 @@ import {
 import type { Applications } from './applications.js'
 import { createIncidents, IncidentDoc, type Incident } from './incidents.js'
 import { createSavedViews, SavedViewDoc, type SavedView } from './saved-views.js'
+import {
+  createTemplateNotes,
+  TemplateNotesDoc,
+  type TemplateNotesRecord,
+} from './template-notes.js'
 import { createTasks, TaskDoc, type Task } from './tasks.js'
 
 export type WorkRecords = ReturnType<typeof createRecords>
@@ -50,6 +55,9 @@ export function createRecords({
     savedViews: createSavedViews({
       records: entities.collection<SavedView>('saved_view', SavedViewDoc),
     }),
+    templateNotes: createTemplateNotes({
+      records: entities.collection<TemplateNotesRecord>('template_notes', TemplateNotesDoc),
+    }),
     tasks: createTasks({
       records: entities.collection<Task>('task', TaskDoc),
       hasUser,
@@ -60,9 +68,10 @@ export function createRecords({
 
 /** Deletes every record of each kind. @returns how many there were */
 export async function clearRecords(
-  { alerts, incidents, tasks }: WorkRecords,
+  { alerts, incidents, tasks, templateNotes }: WorkRecords,
   applications: Applications,
 ): Promise<Readonly<Record<'alerts' | 'incidents' | 'tasks' | 'applications', number>>> {
+  await templateNotes.clear()
   return {
     alerts: await alerts.clear(),
     incidents: await incidents.clear(),

@@ -444,6 +444,13 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.waitForSelector('.template-head')
   await page.waitForSelector('.newest a')
   await page.waitForSelector('.variables code')
+  await page.waitForSelector('.variables .note:has-text("p95")')
+  await page.click('.template-head [aria-label=Priority] >> text=P3')
+  await page.waitForSelector('.corrected li:has-text("P3"):has-text("you")')
+  await page.fill('.note-form textarea', 'an order came in <b data-evil>')
+  await page.click('text=Save note')
+  await page.waitForSelector('.card:has(.note-form) > .note:has-text("you")')
+  t.equal(await page.locator('[data-evil]').count(), 0)
   t.same(await axe(page), [])
 
   t.comment('Sources and dead letters')

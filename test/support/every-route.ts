@@ -158,6 +158,10 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     parseQuery: () => ({ body: { q: 'severity:error egg*', position: 4 } }),
     topTemplates: () => ({}),
     getTemplate: () => ({ params: { template_id: event.template_id } }),
+    setTemplateNote: () => ({
+      params: { template_id: event.template_id },
+      body: { text: 'canary note' },
+    }),
     timeSeries: () => ({}),
     calendar: () => ({}),
     severityBreakdown: () => ({}),

@@ -1,7 +1,8 @@
 import type { Page } from 'playwright-core'
 import type { Test } from 'tap'
 
-import type { LiveService } from './live-service.js'
+import { HOUR_MS } from '../../src/model/time.js'
+import { settled, type LiveService } from './live-service.js'
 import { axe, param, text } from './page.js'
 
 /** What operators do beside searching: views, rules, alerts, incidents, insights, administration. */
@@ -61,6 +62,32 @@ async function insights(t: Test, page: Page, service: LiveService): Promise<void
   await page.click('[aria-label="A day earlier"]')
   await page.waitForURL(/at=2/)
   await page.waitForSelector('text=No analysis of this time yet')
+
+  t.comment('what is usual, and what is not')
+  const HOURS = 24 * 8
+  const startMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - HOURS * HOUR_MS
+  const atMs = (hour: number, i: number): number => startMs + (hour + i / 90) * HOUR_MS
+  const tide = Array.from({ length: HOURS }, (_, hour) =>
+    Array.from({ length: hour === HOURS - 5 ? 90 : 6 }, (_each, i) => ({
+      source: 'tide',
+      message: 'high water',
+      timestamp: new Date(atMs(hour, i)).toISOString(),
+    })),
+  )
+  await service.ingest(tide.flat())
+  await settled(service)
+  await service.call('POST /api/ai-insights/snapshot/refresh')
+  await page.goto(`${service.api}/explore?from=now-24h&q=source:tide`)
+  await page.waitForSelector('.usual a[title*="spike of tide: 90"]')
+  t.match(await page.getAttribute('.usual path >> nth=0', 'd'), /^M[\d.]+ [\d.]+H/)
+  await page.hover('.chart .u-over', { position: { x: 300, y: 60 } })
+  await page.waitForSelector('.tip .sum:has-text("usual")')
+  t.same(await axe(page), [])
+  await page.focus('.usual a')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector(
+    '.insights .contributions, .insights .causes, .insights [aria-current=true]',
+  )
 }
 
 async function administration(t: Test, page: Page, service: LiveService): Promise<void> {

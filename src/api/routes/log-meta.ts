@@ -3,6 +3,7 @@ import { Type, type Static } from '@sinclair/typebox'
 import { AppError } from '../../model/errors.js'
 import type { TemplateView } from '../../events/template-stats.js'
 import { toEventItem } from '../event-views.js'
+import type { TemplateNotesRecord } from '../../records/template-notes.js'
 import { readSources } from '../event-question.js'
 import { route } from '../route.js'
 import { parseQueryTime } from '../query-time.js'
@@ -43,6 +44,20 @@ const SeriesReply = Type.Object(
   { title: 'TimeSeries' },
 )
 
+const TemplateNote = Type.Object({
+  text: Type.String(),
+  actor_id: Type.String(),
+  at: Timestamp,
+})
+
+const TemplateCorrection = Type.Object({
+  event_id: EventItem.properties.id,
+  priority: PrioritySchema,
+  reason: Type.String(),
+  actor_id: Type.String(),
+  at: Timestamp,
+})
+
 const TemplateDetail = Type.Object(
   {
     ...TEMPLATE_FIELDS,
@@ -55,9 +70,20 @@ const TemplateDetail = Type.Object(
           description: 'position of the variable in the template, from the left',
         }),
         values: Type.Array(Type.Object({ value: Type.String(), count: Count })),
+        numbers: Type.Union(
+          [
+            Type.Object({ p50: Type.Number(), p95: Type.Number(), unit: Type.String() }),
+            Type.Null(),
+          ],
+          { description: 'null unless all values are numbers of one unit, such as `87ms`' },
+        ),
       }),
       { description: 'the most frequent values of each variable in recent events' },
     ),
+    note: Type.Union([TemplateNote, Type.Null()]),
+    corrections: Type.Array(TemplateCorrection, {
+      description: 'of priorities by people, the newest first, at most 50',
+    }),
   },
   { title: 'TemplateDetail' },
 )
@@ -75,6 +101,25 @@ const toTemplate = (view: TemplateView): Static<typeof TemplateSchema> => ({
   confidence: view.confidence,
   model_version: view.modelVersion,
 })
+
+function notesOf(
+  record: TemplateNotesRecord | null,
+): Pick<Static<typeof TemplateDetail>, 'note' | 'corrections'> {
+  const { note, corrections } = record ?? { note: null, corrections: [] }
+  const signed = (one: { readonly actorId: string; readonly atMs: number }) => ({
+    actor_id: one.actorId,
+    at: new Date(one.atMs).toISOString(),
+  })
+  return {
+    note: note && { text: note.text, ...signed(note) },
+    corrections: corrections.map(({ eventId, priority, reason, ...one }) => ({
+      event_id: eventId,
+      priority,
+      reason,
+      ...signed(one),
+    })),
+  }
+}
 
 async function templateDetail(
   id: string,
@@ -94,7 +139,8 @@ async function templateDetail(
     ...toTemplate(view),
     series: [...series],
     sample_events: samples.map((event) => toEventItem(event, services.eventContext)),
-    variables: variables.map(({ index, values }) => ({ index, values: [...values] })),
+    variables: variables.map((one) => ({ ...one, values: [...one.values] })),
+    ...notesOf(services.templateNotes.of(view.id)),
   }
 }
 
@@ -159,6 +205,28 @@ export const logMetaRoutes = [
     errors: ['not_found', 'dependency_unavailable'],
     handle: ({ params, query, signal }, services) =>
       templateDetail(params.template_id, query.hours, services, signal),
+  }),
+  route({
+    id: 'setTemplateNote',
+    method: 'put',
+    path: '/api/logs/meta/templates/{template_id}/note',
+    tag: 'logs',
+    bodyBytes: 64 * 1024,
+    summary: 'Writes the note of a template, which its page shows; an empty text removes it',
+    role: 'manager',
+    params: Type.Object({ template_id: TemplateId }),
+    body: Type.Object({ text: Type.String({ maxLength: 4000 }) }, { additionalProperties: false }),
+    reply: Type.Object({ note: Type.Union([TemplateNote, Type.Null()]) }),
+    errors: ['not_found', 'dependency_unavailable'],
+    examples: { body: { text: 'Harmless: the cron job retries it.' } },
+    handle: async ({ params, body, principal, signal }, { templateStats, templateNotes }) => {
+      const { template_id: id } = params
+      const view = await templateStats.one(id, signal)
+      if (view === null)
+        throw new AppError('not_found', 'there is no such template', { details: params })
+      await templateNotes.write(view, principal.userId, body.text.trim())
+      return { note: notesOf(templateNotes.of(view.id)).note }
+    },
   }),
   route({
     id: 'timeSeries',

@@ -3,6 +3,7 @@ import { Type, type Static } from '@sinclair/typebox'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import { EVENT_PARAMETERS, answered, mayRead, readEventQuestion } from '../event-question.js'
 import { toEventDetail, toEventItem } from '../event-views.js'
+import { shorten } from '../../priority/corrections.js'
 import { AppError } from '../../model/errors.js'
 import { RouteReply, TypedText, route, type Caller } from '../route.js'
 import type { Services } from '../services.js'
@@ -281,9 +282,14 @@ export const logRoutes = [
     ),
     reply: EventDetail,
     errors: ['not_found', 'dependency_unavailable'],
-    handle: async ({ params, body }, { corrections, eventContext }) => {
+    handle: async ({ params, body, principal }, { corrections, eventContext, templateNotes }) => {
       const event = await corrections.correct(params.event_id, body.priority, body.reason ?? '')
-      return toEventDetail(event, eventContext)
+      const detail = toEventDetail(event, eventContext)
+      const { id: eventId, template_id: id, source, priority } = detail
+      const reason = shorten(body.reason ?? '')
+      const correction = { eventId, priority, reason, actorId: principal.userId }
+      if (id !== '') await templateNotes.corrected({ id, source }, correction)
+      return detail
     },
   }),
 ]

@@ -36,6 +36,7 @@ const CHECKS: Readonly<Record<string, string>> = {
   state: 'Shared state',
   spool: 'Queue on disk',
   workers: 'Worker threads',
+  alerts: 'Alert rules',
 }
 
 /** How the parts of the service are, and what came in by which way. */

@@ -1,3 +1,5 @@
+import { useState } from 'preact/hooks'
+
 import type { Fields } from './alert-answers.js'
 import { Text } from './text-field.js'
 
@@ -17,11 +19,56 @@ const LABELS = {
 type Time = keyof typeof LABELS
 const TIMES: readonly Time[] = ['group_wait', 'group_interval', 'repeat']
 
-/** What most rules leave as it is. */
+type TextName = 'owner' | 'runbook' | 'note' | 'for' | 'keep_firing_for' | 'every' | 'max_age'
+const FOLDED = ['group_by', 'n_of_m', 'opens', 'time'] as const
+const TEXTS = {
+  for: { label: 'Only after', placeholder: '0s' },
+  keep_firing_for: { label: 'Resolves after calm for', placeholder: '5m' },
+  every: { label: 'Judged every', placeholder: '10s' },
+  max_age: { label: 'Not what was older on arrival than', placeholder: '1h' },
+  owner: { label: 'Owner', placeholder: 'a team' },
+  runbook: { label: 'Runbook', placeholder: 'https://…' },
+  note: { label: 'Note', placeholder: '' },
+} as const satisfies Record<TextName, { readonly label: string; readonly placeholder: string }>
+const NAMES = Object.keys(TEXTS).filter((name): name is TextName => name in TEXTS)
+
+/** A field without a value is left out. */
+function withText(fields: Fields, name: TextName, text: string): Fields {
+  const { [name]: _before, ...rest } = fields
+  return text === '' ? rest : { ...rest, [name]: text }
+}
+
+const isSet = (fields: Fields): boolean =>
+  [...FOLDED, ...NAMES].some((name) => fields[name] !== undefined)
+
+/** What most rules leave as it is; open for a rule that has some of it. */
 export function MoreFields({ fields, onChange }: MoreFieldsProps) {
+  const [isOpen] = useState(() => isSet(fields))
   return (
-    <details>
-      <summary>More</summary>
+    <details open={isOpen}>
+      <summary>More: groups, waits, runbook …</summary>
+      <div class="pair">
+        <Text
+          label="For each (up to three fields)"
+          value={(fields.group_by ?? []).join(', ')}
+          placeholder="host, source"
+          onChange={(value) => onChange(withGroups(fields, value))}
+        />
+        <Text
+          label="Crossed in n of m times"
+          value={fields.n_of_m?.join(' of ') ?? ''}
+          placeholder="1 of 1"
+          onChange={(value) => onChange(withTimes(fields, value))}
+        />
+        {NAMES.map((name) => (
+          <Text
+            key={name}
+            {...TEXTS[name]}
+            value={fields[name] ?? ''}
+            onChange={(value) => onChange(withText(fields, name, value))}
+          />
+        ))}
+      </div>
       <label>
         <input
           type="checkbox"
@@ -33,32 +80,6 @@ export function MoreFields({ fields, onChange }: MoreFieldsProps) {
         />{' '}
         Each alert opens an incident
       </label>
-      <div class="pair">
-        <Text
-          label="Judged every"
-          value={fields.every ?? ''}
-          placeholder="10s"
-          onChange={(value) => {
-            const { every: _before, ...rest } = fields
-            onChange(value === '' ? rest : { ...rest, every: value })
-          }}
-        />
-        <Text
-          label="Crossed in n of m times"
-          value={fields.n_of_m?.join(' of ') ?? ''}
-          placeholder="1 of 1"
-          onChange={(value) => onChange(withTimes(fields, value))}
-        />
-        <Text
-          label="Not what was older on arrival than"
-          value={fields.max_age ?? ''}
-          placeholder="1h"
-          onChange={(value) => {
-            const { max_age: _before, ...rest } = fields
-            onChange(value === '' ? rest : { ...rest, max_age: value })
-          }}
-        />
-      </div>
       <label>
         <input
           type="checkbox"
@@ -78,6 +99,12 @@ export function MoreFields({ fields, onChange }: MoreFieldsProps) {
       )}
     </details>
   )
+}
+
+function withGroups(fields: Fields, text: string): Fields {
+  const { group_by: _before, ...rest } = fields
+  const names = text.split(/[\s,]+/).filter((name) => name !== '')
+  return names.length === 0 ? rest : { ...rest, group_by: names }
 }
 
 /** A text that is not two numbers leaves the rule as it is. */

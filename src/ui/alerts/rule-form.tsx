@@ -5,12 +5,10 @@ import { ApiError, call, told } from '../lib/api.js'
 import { useLoad } from '../lib/load.js'
 import { may } from '../lib/session.js'
 import { notice } from '../shell/notice.js'
+import { PriorityChoice } from '../shell/priority-choice.js'
 import type { Channel, Fields } from './alert-answers.js'
 import { KindFields, KINDS, startOf } from './kind-fields.js'
 import { MoreFields } from './more-fields.js'
-import { Text } from './text-field.js'
-
-const PRIORITIES = ['P1', 'P2', 'P3', 'P4'] as const
 
 interface RuleFormProps {
   readonly fields: Fields
@@ -18,16 +16,6 @@ interface RuleFormProps {
   readonly onChange: (fields: Fields) => void
   /** Rejects with what the service says. */
   readonly onSave: (fields: Fields) => Promise<void>
-}
-
-/** A field without a value is left out. */
-function withText(
-  fields: Fields,
-  name: 'owner' | 'runbook' | 'note' | 'for' | 'keep_firing_for',
-  text: string,
-): Fields {
-  const { [name]: _before, ...rest } = fields
-  return text === '' ? rest : { ...rest, [name]: text }
 }
 
 export function RuleForm({ fields, onChange, onSave }: RuleFormProps) {
@@ -62,7 +50,7 @@ export function RuleForm({ fields, onChange, onSave }: RuleFormProps) {
           onInput={({ currentTarget: { value } }) => set({ name: value })}
         />
       </label>
-      <Priorities chosen={fields.severity} onChange={(severity) => set({ severity })} />
+      <PriorityChoice chosen={fields.severity} onChoose={(severity) => set({ severity })} />
       <label class="field">
         Search
         <input
@@ -88,44 +76,8 @@ export function RuleForm({ fields, onChange, onSave }: RuleFormProps) {
         </select>
       </label>
       <KindFields kind={fields.kind} onChange={(kind) => set({ kind })} />
-      <div class="pair">
-        <Text
-          label="For each (up to three fields)"
-          value={(fields.group_by ?? []).join(', ')}
-          placeholder="host, source"
-          onChange={(value) =>
-            set({ group_by: value.split(/[\s,]+/).filter((name) => name !== '') })
-          }
-        />
-        <Text
-          label="Only after"
-          value={fields.for ?? ''}
-          placeholder="0s"
-          onChange={(value) => onChange(withText(fields, 'for', value))}
-        />
-        <Text
-          label="Resolves after calm for"
-          value={fields.keep_firing_for ?? ''}
-          placeholder="5m"
-          onChange={(value) => onChange(withText(fields, 'keep_firing_for', value))}
-        />
-      </div>
       <ChannelChoice fields={fields} onChange={onChange} />
       <MoreFields fields={fields} onChange={onChange} />
-      <div class="pair">
-        <Text
-          label="Runbook"
-          value={fields.runbook ?? ''}
-          placeholder="https://…"
-          onChange={(value) => onChange(withText(fields, 'runbook', value))}
-        />
-        <Text
-          label="Note"
-          value={fields.note ?? ''}
-          placeholder=""
-          onChange={(value) => onChange(withText(fields, 'note', value))}
-        />
-      </div>
       {problem !== '' && (
         <p class="problem" role="alert">
           {problem}
@@ -139,27 +91,6 @@ export function RuleForm({ fields, onChange, onSave }: RuleFormProps) {
     </form>
   )
 }
-
-interface PrioritiesProps {
-  readonly chosen: Fields['severity']
-  readonly onChange: (severity: Fields['severity']) => void
-}
-
-const Priorities = ({ chosen, onChange }: PrioritiesProps) => (
-  <span class="segments" role="group" aria-label="Priority">
-    {PRIORITIES.map((priority) => (
-      <button
-        key={priority}
-        type="button"
-        class={priority.toLowerCase()}
-        aria-pressed={chosen === priority}
-        onClick={() => onChange(priority)}
-      >
-        {priority}
-      </button>
-    ))}
-  </span>
-)
 
 function ChannelChoice({ fields, onChange }: Pick<RuleFormProps, 'fields' | 'onChange'>) {
   const { value } = useLoad(may('manager') ? 'channels' : null, (signal) =>

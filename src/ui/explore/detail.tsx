@@ -14,6 +14,7 @@ import { Priority } from './priority.js'
 import type { Detail } from './rows.js'
 import { TraceView } from './trace.js'
 import { Variables } from './variables.js'
+import { PriorityChoice } from '../shell/priority-choice.js'
 
 const TABS = ['fields', 'context', 'trace', 'why', 'json'] as const
 export type Tab = (typeof TABS)[number]
@@ -106,8 +107,6 @@ function TabPanel({ event, tab, ...props }: DetailProps & { readonly event: Deta
   }
 }
 
-const PRIORITIES = ['P1', 'P2', 'P3', 'P4'] as const
-
 interface HeadProps {
   readonly event: Detail
   readonly onCorrect: DetailProps['onCorrect']
@@ -118,19 +117,12 @@ function Head({ event, onCorrect }: HeadProps) {
   return (
     <div class="head">
       <span class={`badge ${event.severity.toLowerCase()}`}>{event.severity}</span>
-      <span class="segments small" role="group" aria-label="Priority">
-        {PRIORITIES.map((priority) => (
-          <button
-            key={priority}
-            class={priority.toLowerCase()}
-            aria-pressed={event.priority === priority}
-            title={`${priority} for this event and later ones of its template`}
-            onClick={() => onCorrect(event, priority)}
-          >
-            {priority}
-          </button>
-        ))}
-      </span>
+      <PriorityChoice
+        chosen={event.priority}
+        isSmall
+        what="for this event and later ones of its template"
+        onChoose={(priority) => onCorrect(event, priority)}
+      />
       <time dateTime={event.timestamp}>{fullTime(ms, zone.value)}</time>
     </div>
   )

@@ -10,11 +10,10 @@ import { may, user } from '../lib/session.js'
 import { zone } from '../lib/settings.js'
 import { duration, rangeLabel } from '../lib/time.js'
 import { formTexts } from '../shell/form.js'
+import { PriorityChoice } from '../shell/priority-choice.js'
 import { TopBar } from '../shell/top-bar.js'
 import { When } from '../shell/when.js'
 import { MOVES, NEXT, transition, type Incident } from './incident-answers.js'
-
-const PRIORITIES = ['P1', 'P2', 'P3', 'P4'] as const
 
 /** One incident: how far it is, what is known, what was done. */
 export function IncidentScreen({ id }: { readonly id: string }) {
@@ -73,19 +72,12 @@ function Head({ incident, onChange, onMoved }: HeadProps) {
     <header class="incident-head">
       <h2>{incident.title}</h2>
       <div class="line">
-        <span class="segments small" role="group" aria-label="Priority">
-          {PRIORITIES.map((priority) => (
-            <button
-              key={priority}
-              class={priority.toLowerCase()}
-              aria-pressed={severity === priority}
-              disabled={!isManager}
-              onClick={() => onChange({ severity: priority })}
-            >
-              {priority}
-            </button>
-          ))}
-        </span>
+        <PriorityChoice
+          chosen={severity}
+          isSmall
+          isDisabled={!isManager}
+          onChoose={(priority) => onChange({ severity: priority })}
+        />
         <span class={`state ${status}`}>{status}</span>
         <Assignee incident={incident} onChange={onChange} />
         <span class="note">

@@ -14,11 +14,13 @@ interface FormDialogProps {
   /** Gives what is wrong with the texts, or rejects with what the service says. */
   readonly onSubmit: (text: (name: string) => string) => string | Promise<unknown>
   readonly children: ComponentChildren
+  /** What can be done instead. */
+  readonly instead?: ComponentChildren
 }
 
 /** Fields before everything else, which are sent or left. */
 export function FormDialog(props: FormDialogProps) {
-  const { title, action, isReady = true, onClose, onSubmit, children } = props
+  const { title, action, isReady = true, onClose, onSubmit, children, instead } = props
   const [problem, setProblem] = useState('')
   const submit = (event: SubmitEvent): void => {
     event.preventDefault()
@@ -43,6 +45,7 @@ export function FormDialog(props: FormDialogProps) {
             Cancel
           </button>
         </p>
+        {instead}
       </form>
     </Dialog>
   )

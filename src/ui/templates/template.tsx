@@ -15,19 +15,23 @@ import { zone } from '../lib/settings.js'
 import { TemplateText } from '../lib/template-text.js'
 import { fullTime, shortTime, toRange, toSpan } from '../lib/time.js'
 import { currentRange, setRange } from '../lib/range.js'
+import { PriorityChoice } from '../shell/priority-choice.js'
 import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
 import type { Template } from './answers.js'
+import { Corrections, NoteOf, type Correction, type Note } from './said.js'
 
 interface Detail extends Template {
   readonly sample_events: readonly Row[]
   readonly variables: readonly {
     readonly index: number
     readonly values: readonly { readonly value: string; readonly count: number }[]
+    /** Null unless all values are numbers. */
+    readonly numbers: { readonly p50: number; readonly p95: number; readonly unit: string } | null
   }[]
+  readonly note: Note | null
+  readonly corrections: readonly Correction[]
 }
-
-const PRIORITIES = ['P1', 'P2', 'P3', 'P4'] as const
 
 /** The page of one template: its counts by hour, its hosts, the values of its variables, and its newest events. */
 export function TemplateScreen({ id }: { readonly id: string }) {
@@ -76,6 +80,9 @@ export function TemplateScreen({ id }: { readonly id: string }) {
               <a href={addressOf('/live', new URLSearchParams({ q: run.line }))}>
                 <Icon name="activity" size={14} /> Live
               </a>
+              <a href={pathWith('/alerts/rules/new', { q: run.line })}>
+                <Icon name="bell" size={14} /> Alert on this
+              </a>
               <a href={explore(without('', 'template', id))}>
                 <Icon name="minus" size={14} /> All others
               </a>
@@ -97,8 +104,12 @@ export function TemplateScreen({ id }: { readonly id: string }) {
                 </div>
               </section>
               <Variables detail={value} />
-              <Hosts run={run} runKey={key} explore={explore} />
+              <div class="stack">
+                <Hosts run={run} runKey={key} explore={explore} />
+                <NoteOf id={id} note={value.note} />
+              </div>
               <Newest detail={value} explore={explore} />
+              <Corrections all={value.corrections} />
             </div>
           </>
         )}
@@ -125,19 +136,12 @@ const Head = ({ detail, onPriority }: HeadProps) => (
     </h2>
     <div>
       <span class={`badge ${detail.severity.toLowerCase()}`}>{detail.severity}</span>
-      <span class="segments small" role="group" aria-label="Priority">
-        {PRIORITIES.map((priority) => (
-          <button
-            key={priority}
-            class={priority.toLowerCase()}
-            aria-pressed={detail.priority === priority}
-            title={`${priority} for its newest event and later ones`}
-            onClick={() => onPriority(priority)}
-          >
-            {priority}
-          </button>
-        ))}
-      </span>
+      <PriorityChoice
+        chosen={detail.priority}
+        isSmall
+        what="for its newest event and later ones"
+        onChoose={onPriority}
+      />
       <span class="note">
         {detail.model_version === 'manual'
           ? 'set by a person'
@@ -156,12 +160,20 @@ function Variables({ detail }: { readonly detail: Detail }) {
   return (
     <section class="card variables">
       <h2>What varies</h2>
-      {detail.variables.map(({ index, values }) => {
+      {detail.variables.map(({ index, values, numbers }) => {
         const most = values[0]?.count ?? 1
         return (
           <div key={index}>
             <h3>
               {index + 1}. {before(detail.template_text, index)}
+              {numbers !== null && (
+                <span class="note">
+                  {' '}
+                  p50 {numbers.p50}
+                  {numbers.unit} · p95 {numbers.p95}
+                  {numbers.unit}
+                </span>
+              )}
             </h3>
             <ul class="ranked plain-list">
               {values.slice(0, 6).map((one) => (

@@ -239,7 +239,11 @@ t.test('a generated client drives every route, and every reply is as described',
   const { data: corrected } = await api.correctPriority(event.id, { priority: 'P1', reason })
   t.match(corrected, { priority: 'P1', tags: { correction_reason: reason } })
   t.equal((await api.topTemplates({ limit: 5 })).data.length, 3)
-  await api.getTemplate(event.template_id, { hours: 24 })
+  const note = { text: 'harmless' }
+  t.match((await api.setTemplateNote(event.template_id, note)).data, { note })
+  const { data: template } = await api.getTemplate(event.template_id, { hours: 24 })
+  t.match(template, { note, corrections: [{ event_id: event.id, priority: 'P1', reason }] })
+  t.same((await api.setTemplateNote(event.template_id, { text: ' ' })).data, { note: null })
   t.equal((await api.timeSeries({ window: '1h', source: ['till'] })).data.granularity, 'hour')
   t.equal((await api.calendar({ priority: ['P1'], days: 7 })).data[0].value, 1)
   t.equal((await api.severityBreakdown({ window: '24h' })).data.total, 3)
