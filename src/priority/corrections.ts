@@ -84,4 +84,5 @@ export function createCorrections({
 }
 
 /** Truncates by code point, so that no character is split. */
-export const shorten = (reason: string): string => Array.from(reason).slice(0, REASON_CHARACTERS).join('')
+export const shorten = (reason: string): string =>
+  Array.from(reason).slice(0, REASON_CHARACTERS).join('')

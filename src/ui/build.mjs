@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { basename } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { build, transformSync } from 'esbuild'
 
@@ -38,6 +38,19 @@ async function spriteOf(names) {
   return `<svg xmlns="http://www.w3.org/2000/svg">${symbols.join('')}</svg>`
 }
 
+/**
+ * esbuild splits what is loaded first by who else imports it, into six files. Here every part that is loaded later imports all of it,
+ * which is there by then, so that it is one file: fewer requests, and 2 kB less once compressed.
+ */
+const firstIsOneFile = {
+  name: 'first-is-one-file',
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /src.ui.(?:later|more|operate|shell.log-in)\.tsx?$/ }, ({ path }) => ({
+      contents: `import '${resolve('src/ui/app.tsx')}'\n${readFileSync(path, 'utf8')}`,
+      loader: path.endsWith('x') ? 'tsx' : 'ts',
+    })),
+}
+
 const sprite = put('icons', 'svg', await spriteOf(await iconNames()))
 const icon = put('favicon', 'svg', read('favicon.svg'))
 const { metafile } = await build({
@@ -56,6 +69,7 @@ const { metafile } = await build({
   chunkNames: 'part-[hash]',
   legalComments: 'none',
   logLevel: 'warning',
+  plugins: [firstIsOneFile],
 })
 const outputOf = (entry) =>
   basename(

@@ -1,7 +1,4 @@
 /** What Explore needs once somebody opens, types or chooses: one file, because many small ones load slower. */
-// What every screen has is one file, which is there already.
-import './app.js'
-
 export { proposalsFor } from './explore/completion.js'
 export { copyLink } from './explore/copy-link.js'
 export { ExportProgress } from './explore/export-progress.js'

@@ -1,7 +1,4 @@
 /** Screens and dialogs beside Explore, loaded when one of them is first shown: one file, because many small ones load slower. */
-// What every screen has is one file, which is there already.
-import './app.js'
-
 export { Live } from './live/live.js'
 export { Overview } from './overview/overview.js'
 export { SourcesScreen } from './sources/sources.js'

@@ -1,7 +1,4 @@
 /** What operators work with beside the logs, loaded when one of them is first shown. */
-// What every screen has is one file, which is there already.
-import './app.js'
-
 export { Admin } from './admin/admin.js'
 export { Alerts } from './alerts/alerts.js'
 export { Board } from './incidents/board.js'

@@ -1,7 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
 
-// What every screen has is one file, which is there already.
-import '../app.js'
 import { ApiError, call, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { leaveForProvider, logIn } from '../lib/log-in.js'
