@@ -27,6 +27,7 @@ import {
   type SharedRequest,
   type SharedRow,
 } from './shared-counts.js'
+import { isEmpty, listsOf, MAX_ATTRIBUTES, sizeOf } from './attributes.js'
 import { MAX_TEXTS } from './texts.js'
 import { unseen } from './unseen.js'
 import { countByValues } from './value-counts.js'
@@ -364,7 +365,7 @@ const sharedOf = (
   return shared === null ? [] : [shared]
 }
 
-/** Answers none of the requests where the columns have too many values; texts are the first that are left out. */
+/** Answers none of the requests where the columns have too many values; attributes are the first that are left out, then texts. */
 async function askShared(
   deps: CountDeps,
   shared: readonly SharedRequest[],
@@ -372,21 +373,25 @@ async function askShared(
 ): Promise<{ readonly found: Found; readonly answered: ReadonlySet<number> }> {
   if (shared.length === 0) return { found: [], answered: new Set<number>() }
   const columns = columnsOf(shared)
-  const hasTexts = columns.texts.length > 0
+  const hasMore = columns.texts.length > 0 || !isEmpty(columns.attributes)
   const rows =
-    columns.texts.length > MAX_TEXTS
+    columns.texts.length > MAX_TEXTS || sizeOf(columns.attributes) > MAX_ATTRIBUTES
       ? null
       : await sharedRows(deps, columns, asked).catch((error: unknown) => {
           // A ClickHouse may be set not to search for many texts at once.
-          if (hasTexts && error instanceof StoreError) return null
+          if (hasMore && error instanceof StoreError) return null
           throw error
         })
-  if (rows === null) {
-    const textless = shared.filter(({ matcher }) => matcher.texts.length === 0)
-    return await askShared(deps, textless.length < shared.length ? textless : [], asked)
-  }
+  if (rows === null) return await askShared(deps, withLess(shared), asked)
   const found = shareOut(shared, columns, { rows, redirects: deps.redirects() })
   return { found, answered: new Set(shared.map(({ index }) => index)) }
+}
+
+function withLess(shared: readonly SharedRequest[]): readonly SharedRequest[] {
+  const bare = shared.filter(({ matcher }) => isEmpty(listsOf([matcher.attributes])))
+  if (bare.length < shared.length) return bare
+  const textless = shared.filter(({ matcher }) => matcher.texts.length === 0)
+  return textless.length < shared.length ? textless : []
 }
 
 /** @returns null where there are too many */

@@ -6,6 +6,7 @@
 import type { Finding } from '../insights/findings.js'
 import { isRise } from '../model/insights.js'
 import { DAY_MS, HOUR_MS } from '../model/time.js'
+import { NO_ATTRIBUTES } from './attributes.js'
 import type { Count, CountDeps } from './count.js'
 import type { Counter } from './counter.js'
 import { matcherOf, type Row } from './matcher.js'
@@ -55,6 +56,7 @@ const toRow = ({ source, severity, templateId: template }: Finding): Row => ({
   priority: '',
   type: '',
   texts: new Set(),
+  attributes: NO_ATTRIBUTES,
 })
 
 /** The severity of a source or template is that of most occurrences, which may change meanwhile. */

@@ -1,10 +1,16 @@
 /*
- * Queries of source, host, environment, severity, priority, type, template and texts, evaluated on the values of these columns
- * and the texts that were found. They mean what `events/row-condition.ts` says in SQL.
+ * Queries of source, host, environment, severity, priority, type, template, texts and attributes, evaluated on the values of
+ * these columns, the texts that were found, and what was told of the attributes. They mean what `events/row-condition.ts` says in SQL.
  */
 
 import { severitiesOf } from '../events/filter.js'
 import { isBuiltin, type Query, type ValueTest } from '../query/ast.js'
+import {
+  compileAttribute,
+  type AttributesAsked,
+  type MatchesAttributes,
+  type RowAttributes,
+} from './attributes.js'
 import { toText, type Text } from './texts.js'
 
 export const COLUMNS = [
@@ -20,11 +26,13 @@ export type Column = (typeof COLUMNS)[number]
 export interface Row extends Readonly<Record<Column, string>> {
   /** The keys of the texts that were found. */
   readonly texts: ReadonlySet<string>
+  readonly attributes: RowAttributes
 }
 
 export interface Matcher {
   readonly columns: ReadonlySet<Column>
   readonly texts: readonly Text[]
+  readonly attributes: AttributesAsked
   readonly matches: (row: Row) => boolean
   /** The only sources that can match; null for all. */
   readonly sources: readonly string[] | null
@@ -36,7 +44,7 @@ const isColumn = (name: string): name is Column => COLUMNS.some((column) => colu
 
 /** @returns null where the query asks for anything else */
 export function matcherOf(query: Query): Matcher | null {
-  const asked: Asked = { columns: new Set(), texts: [] }
+  const asked: Asked = { columns: new Set(), texts: [], attributes: { equals: [], lines: [] } }
   const matches = compile(query, asked)
   return matches === null ? null : { ...asked, matches, sources: sourcesOf(query) }
 }
@@ -45,6 +53,7 @@ export function matcherOf(query: Query): Matcher | null {
 interface Asked {
   readonly columns: Set<Column>
   readonly texts: Text[]
+  readonly attributes: AttributesAsked
 }
 
 function compile(query: Query, asked: Asked): Matches | null {
@@ -88,7 +97,8 @@ function compileClause(
   const { field } = clause
   if (isBuiltin(field, 'message') && clause.kind === 'field')
     return compileMessage(clause.tests, asked)
-  if (field.kind !== 'builtin' || !isColumn(field.name)) return null
+  if (field.kind === 'attribute') return ofAttributes(compileAttribute(clause, asked.attributes))
+  if (!isColumn(field.name)) return null
   const { name } = field
   asked.columns.add(name)
   if (name === 'severity') {
@@ -99,6 +109,9 @@ function compileClause(
   if (name === 'template') return compileTemplate(clause.tests)
   return compileTexts(name, clause.tests)
 }
+
+const ofAttributes = (holds: MatchesAttributes | null): Matches | null =>
+  holds === null ? null : (row) => holds(row.attributes)
 
 function compileMessage(tests: readonly ValueTest[], asked: Asked): Matches | null {
   const all: Matches[] = []

@@ -1,6 +1,6 @@
 /*
- * Counts of many rules from one question: what arrived, by the second, by the columns that the rules ask for and by the texts
- * that were found. Each row is then matched here. A thousand conditions would take ClickHouse longer to parse than to evaluate.
+ * Counts of many rules from one question: what arrived, by the second, by the columns that the rules ask for, by the texts
+ * that were found and by what is told of the attributes. Each row is then matched here. A thousand conditions would take ClickHouse longer to parse than to evaluate.
  */
 
 import type { Redirects } from '../events/filter.js'
@@ -9,6 +9,13 @@ import { COLUMNS, matcherOf, type Column, type Matcher, type Row } from './match
 import type { Counter } from './counter.js'
 import type { Query } from '../query/ast.js'
 import type { Condition } from '../events/bind.js'
+import {
+  attributesSql,
+  isEmpty,
+  listsOf,
+  readAttributes,
+  type AttributeLists,
+} from './attributes.js'
 import { textsSql, type Text } from './texts.js'
 
 interface Request {
@@ -63,24 +70,34 @@ export function columnsOf(requests: readonly SharedRequest[]): SharedColumns {
   const texts = new Map(
     requests.flatMap(({ matcher }) => matcher.texts.map((text) => [text.key, text] as const)),
   )
-  return { columns, texts: [...texts.values()] }
+  const attributes = listsOf(requests.map(({ matcher }) => matcher.attributes))
+  return { columns, texts: [...texts.values()], attributes }
 }
 
 /** What rows are told apart by. */
 export interface SharedColumns {
   readonly columns: readonly Column[]
   readonly texts: readonly Text[]
+  readonly attributes: AttributeLists
 }
 
-/** SQL of the values of a row, the texts that it has last. */
-export function valuesSql({ columns, texts }: SharedColumns): Condition {
+const NOTHING: Condition = { sql: "''", params: {} }
+
+/** SQL of the values of a row, last the texts that it has and its attributes. */
+export function valuesSql({ columns, texts, attributes }: SharedColumns): Condition {
   const values = columns.map((column) =>
     column === 'template'
       ? "leftPad(lower(hex(template_id)), 16, '0')"
       : `toString(events.${column})`,
   )
-  const found = texts.length === 0 ? { sql: "''", params: {} } : textsSql(texts)
-  return { sql: `[${[...values, found.sql].join(', ')}]`, params: found.params }
+  const found = [
+    texts.length === 0 ? NOTHING : textsSql(texts),
+    isEmpty(attributes) ? NOTHING : attributesSql(attributes),
+  ]
+  return {
+    sql: `[${[...values, ...found.map(({ sql }) => sql)].join(', ')}]`,
+    params: Object.assign({}, ...found.map(({ params }) => params)),
+  }
 }
 
 /** Matches the rows. */
@@ -120,7 +137,7 @@ function groupValue(row: Row, name: string, roots: ReadonlyMap<string, string>):
   return value === NO_TEMPLATE ? '' : (roots.get(value) ?? value)
 }
 
-function toRow({ columns, texts }: SharedColumns, values: readonly string[]): Row {
+function toRow({ columns, texts, attributes }: SharedColumns, values: readonly string[]): Row {
   const found = (values[columns.length] ?? '').split(',')
   const row = {
     source: '',
@@ -131,6 +148,7 @@ function toRow({ columns, texts }: SharedColumns, values: readonly string[]): Ro
     type: '',
     template: '',
     texts: new Set(found.flatMap((number) => texts[Number(number) - 1]?.key ?? [])),
+    attributes: readAttributes(values[columns.length + 1] ?? '', attributes),
   }
   columns.forEach((column, i) => {
     row[column] = values[i] ?? ''

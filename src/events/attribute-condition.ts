@@ -89,8 +89,16 @@ const quotedJson = (text: string): string => JSON.stringify(text)
 const textOf = (json: string): string =>
   String.raw`multiIf(NOT startsWith(${json}, '"'), ${json}, position(${json}, '\\') > 0, JSONExtractString(${json}), substring(${json}, 2, length(${json}) - 2))`
 
+/** The JSON that values of a text are stored as. */
+export function equalJson(text: string): readonly string[] {
+  const number = shortestNumber(text)
+  const quoted = quotedJson(number ?? text)
+  return number !== null || !text.startsWith('"') ? [quoted, number ?? text] : [quoted]
+}
+
 const NUMBER = `'^"?-?(?:0|[1-9][0-9]*)(?:\\\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"?$'`
-const numberOf = (json: string): string =>
+/** @returns SQL of the number of a value; NULL where its text is none */
+export const numberOf = (json: string): string =>
   `if(match(${json}, ${NUMBER}), toFloat64OrNull(${unquoted(json)}), NULL)`
 
 /** @returns what writes the condition on the JSON of a value */
@@ -106,11 +114,8 @@ function writeTest(
 function tested(test: ValueTest, bind: Bind): (json: string) => string {
   switch (test.kind) {
     case 'equal': {
-      const number = shortestNumber(test.text)
-      const quoted = bind('String', quotedJson(number ?? test.text))
-      const isBare = number !== null || !test.text.startsWith('"')
-      const bare = isBare ? bind('String', number ?? test.text) : null
-      return (json) => `${json} = ${quoted}${bare === null ? '' : ` OR ${json} = ${bare}`}`
+      const texts = equalJson(test.text).map((text) => bind('String', text))
+      return (json) => texts.map((text) => `${json} = ${text}`).join(' OR ')
     }
     case 'prefix': {
       const prefix = bind('String', test.text)

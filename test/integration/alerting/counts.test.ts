@@ -28,12 +28,16 @@ interface Given {
   readonly host?: string
   readonly trace?: string
   readonly exception?: string
+  readonly tags?: object
 }
 
-function rowOf({ message, host = '', trace = '', exception }: Given, i: number): object {
+function rowOf(
+  { message, host = '', trace = '', exception, tags: own = {} }: Given,
+  i: number,
+): object {
   const wide = isWide(message + host) ? toWords(`${message} ${host}`).join(' ') : ''
   const words = exception === undefined ? wide : `${wide}\n${toWords(exception).join(' ')}`
-  const tags = exception === undefined ? {} : { exception: { stack: exception } }
+  const tags = exception === undefined ? own : { ...own, exception: { stack: exception } }
   const at = new Date(NOW_MS - 1_500).toISOString()
   return {
     id: i + 1,
@@ -70,6 +74,12 @@ const MESSAGES: readonly Given[] = [
     exception: 'TypeError: order "17" is lost\n  at Shop.pay (shop.ts:10)\tnever',
   },
   { message: 'it broke again', exception: 'Überlauf: größe 5' },
+  { message: 'a1', tags: { took: 10, user: 'ann', ok: true, http: { status: 200 } } },
+  { message: 'a2', tags: { took: '10.0', user: '"ann"', ok: 'true', 'http.status': '404' } },
+  { message: 'a3', tags: { took: 10.5, user: ['bob', 'ann'], ok: null } },
+  { message: 'a4', tags: { took: [1, 99], user: 'a,b:c;1', n: -3 } },
+  { message: 'a5', tags: { took: '1e309', user: 'Größe \u0001 x', n: '12 ms' } },
+  { message: 'a6', tags: { took: -0.5, user: '', n: 1e15 } },
 ]
 
 const TEXTS = [
@@ -111,6 +121,31 @@ const TEXTS = [
   'order OR plain',
   'source:shop (order OR -"took 10 ms")',
   'severity:error "ms for"',
+  'took:10',
+  'took:10.0',
+  'took:10,99',
+  'took>10',
+  'took>=10',
+  'took<10',
+  'took<=10',
+  'took>-1',
+  'took>10.25',
+  'took:[2 TO 98]',
+  'took:[1 TO 10.5]',
+  'took>2 took<98',
+  '-took>10',
+  'user:ann',
+  'user:"\\"ann\\""',
+  'user:"a,b:c;1"',
+  'user:""',
+  'ok:true',
+  'ok:null',
+  'http.status:200',
+  'http.status>=400',
+  'n<0',
+  'n>0',
+  'source:shop (took>50 OR user:ann)',
+  'order OR took>50',
 ]
 
 const COUNT = { type: 'threshold', window: '1m', op: '>', fire: 1 } as const
@@ -133,35 +168,38 @@ function summed(counts: readonly Count[]): Readonly<Record<string, number>> {
   return sums
 }
 
-void t.test('texts that are found together are those that are found one by one', async (t) => {
-  await store.insertRows('landing', MESSAGES.map(rowOf))
-  const asked: string[] = []
-  const counting: Pick<typeof store, 'query' | 'isSharded'> = {
-    isSharded: store.isSharded,
-    query: (statement, params, options) => {
-      asked.push(statement.name)
-      return store.query(statement, params, options)
-    },
-  }
-  const deps = {
-    arrivals: createArrivalReader(store),
-    redirects: () => [],
-    findings: async () => [],
-  }
-  const counts = createCountReader({ ...deps, store: counting, resolve: (query) => query })
-  const requests = TEXTS.flatMap((q) => requestsOf(q, { group_by: ['source', 'host'] }))
-  const range = { fromMs: NOW_MS - 2_000, toMs: NOW_MS, after: [] }
-  const together = await counts.read(requests, range)
-  t.same(asked, ['alert_counts', 'alert_repeat_counts'], 'they are one question')
-  const alone = await counts.read(requests, range, { isSearch: true })
-  for (const [i, text] of TEXTS.entries()) {
-    const [found = [], expected = []] = [together[i], alone[i]]
-    if (found instanceof Error || expected instanceof Error) throw new Error(text)
-    t.same(summed(found), summed(expected), text)
-  }
-  const all = together.flatMap((one) => (one instanceof Error ? [] : one))
-  t.ok(all.length > TEXTS.length / 2, `${all.length} groups matched`)
-})
+void t.test(
+  'texts and attributes that are found together are those that are found one by one',
+  async (t) => {
+    await store.insertRows('landing', MESSAGES.map(rowOf))
+    const asked: string[] = []
+    const counting: Pick<typeof store, 'query' | 'isSharded'> = {
+      isSharded: store.isSharded,
+      query: (statement, params, options) => {
+        asked.push(statement.name)
+        return store.query(statement, params, options)
+      },
+    }
+    const deps = {
+      arrivals: createArrivalReader(store),
+      redirects: () => [],
+      findings: async () => [],
+    }
+    const counts = createCountReader({ ...deps, store: counting, resolve: (query) => query })
+    const requests = TEXTS.flatMap((q) => requestsOf(q, { group_by: ['source', 'host'] }))
+    const range = { fromMs: NOW_MS - 2_000, toMs: NOW_MS, after: [] }
+    const together = await counts.read(requests, range)
+    t.same(asked, ['alert_counts', 'alert_repeat_counts'], 'they are one question')
+    const alone = await counts.read(requests, range, { isSearch: true })
+    for (const [i, text] of TEXTS.entries()) {
+      const [found = [], expected = []] = [together[i], alone[i]]
+      if (found instanceof Error || expected instanceof Error) throw new Error(text)
+      t.same(summed(found), summed(expected), text)
+    }
+    const all = together.flatMap((one) => (one instanceof Error ? [] : one))
+    t.ok(all.length > TEXTS.length / 2, `${all.length} groups matched`)
+  },
+)
 
 void t.test(
   'the same window of a day ago is counted, and messages of the age that a rule says',
