@@ -19,7 +19,7 @@ const USAGE = `usage: node build/bench/insights.js [SEED] [--seeds N] [--series 
   --nab     a checkout of github.com/numenta/NAB: those of its series that are counts, instead of generated ones
 `
 
-function main(): void {
+async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
@@ -52,7 +52,7 @@ function main(): void {
     return
   }
   if (values.operate !== undefined) {
-    printOperation(seeds, Number(values.operate))
+    await printOperation(seeds, Number(values.operate))
     return
   }
   process.stdout.write(`seeds ${seeds.join(', ')}; ${series} series each\n`)
@@ -66,10 +66,10 @@ function main(): void {
 /** How many weeks are simulated; incidents begin after the first five. */
 const OPERATED_WEEKS = 11
 
-function printOperation(seeds: readonly number[], sources: number): void {
+async function printOperation(seeds: readonly number[], sources: number): Promise<void> {
   const weeks = OPERATED_WEEKS
   process.stdout.write(`seeds ${seeds.join(', ')}; ${sources} sources each\n`)
-  process.stdout.write(`${renderOperation(gradeOperation({ seeds, sources, weeks }))}\n`)
+  process.stdout.write(`${renderOperation(await gradeOperation({ seeds, sources, weeks }))}\n`)
   const { all, outside, inAnomalies } = gradeForecasts(seeds, { sources, weeks })
   const percent = (share: number): string => `${(share * 100).toFixed(1)} %`
   process.stdout.write(
@@ -77,4 +77,4 @@ function printOperation(seeds: readonly number[], sources: number): void {
   )
 }
 
-main()
+await main()

@@ -1,15 +1,22 @@
+import type { Count } from '../../src/alerting/count.js'
+import { countFindings } from '../../src/alerting/finding-counts.js'
 import { Analysis } from '../../src/insights/analysis.js'
-import { seriesOf, trackAnomalies } from '../../src/insights/anomaly-tracking.js'
+import { trackAnomalies } from '../../src/insights/anomaly-tracking.js'
+import { findingsOf, type Finding } from '../../src/insights/findings.js'
 import { frameEndingAt } from '../../src/insights/frame.js'
 import type { StoredAnomaly } from '../../src/insights/store.js'
 import { SEVERITIES } from '../../src/model/event.js'
 import { DAY_MS, HOUR_MS } from '../../src/model/time.js'
+import { EVERYTHING, type Query } from '../../src/query/ast.js'
+import type { Source } from '../../src/records/sources.js'
 import type { SimulatedSource } from './simulate.js'
 
 /** Hours since 1970 of index 0, a Monday. */
 const START = 96 + 168 * 2500
-const LEAST_GRAVITY = 10
-const HOLD_DOWN_MS = 6 * HOUR_MS
+const KNOWN_MS = 12 * DAY_MS
+/** What the rule _Anomalies_ has, which is there from the start. */
+const RULE = { kind: 'findings', query: EVERYTHING, leastGravity: 10, kinds: [] } as const
+const KEEP_FIRING_MS = 6 * HOUR_MS
 
 /** Hours are indexes of the counts. */
 export interface Told {
@@ -34,7 +41,10 @@ export interface Operated {
 }
 
 /** Runs every hour from one on over simulated sources, with everything but the database, as the service does. */
-export function operate(sources: readonly SimulatedSource[], from: number): Operated {
+export async function operate(
+  sources: readonly SimulatedSource[],
+  from: number,
+): Promise<Operated> {
   const all = sources.map(({ name, templates }) => ({
     name,
     templates,
@@ -77,22 +87,21 @@ export function operate(sources: readonly SimulatedSource[], from: number): Oper
         })
       }
     const nowMs = (START + hour) * HOUR_MS
-    const stored = [...known.values()].filter(
-      ({ startedAtMs }) => startedAtMs > nowMs - 12 * DAY_MS,
-    )
+    const stored = [...known.values()].filter(({ startedAtMs }) => startedAtMs > nowMs - KNOWN_MS)
     const tracked = trackAnomalies(analysis.group(), stored)
     for (const { anomaly } of tracked) {
       known.set(anomaly.id, anomaly)
       if (!firstTold.has(anomaly.id)) firstTold.set(anomaly.id, hour)
     }
-    // As a rule of the kind `anomaly` that keeps firing for the hold-down.
-    for (const { anomaly } of tracked) {
-      const { partOf, gravity, state, endedAtMs } = anomaly
-      const series = seriesOf(anomaly)
+    const recent = [...known.values()].filter((each) => each.startedAtMs > nowMs - KNOWN_MS)
+    for (const { group, finding } of await alertsAt(recent, nowMs)) {
+      if (finding === undefined) throw new Error('bug: a count of anomalies without one')
+      const series = group.join('\0')
       const firedMs = firedAtMs.get(series) ?? nowMs - DAY_MS
-      if (partOf !== null || gravity < LEAST_GRAVITY) continue
-      if (state === 'over' && endedAtMs <= firedMs) continue
-      if (nowMs > firedMs + HOLD_DOWN_MS) alerts.push(toTold(anomaly, hour))
+      if (finding.isOver && finding.endedAtMs <= firedMs) continue
+      const anomaly = recent.find((each) => isOf(finding, each))
+      if (anomaly === undefined) throw new Error('bug: a finding of no anomaly')
+      if (nowMs > firedMs + KEEP_FIRING_MS) alerts.push(toTold(anomaly, hour))
       firedAtMs.set(series, nowMs)
     }
   }
@@ -101,6 +110,31 @@ export function operate(sources: readonly SimulatedSource[], from: number): Oper
     .map((each) => toTold(each, firstTold.get(each.id) ?? 0))
   return { anomalies, alerts }
 }
+
+/** What the rule counts at the end of an hour. */
+function alertsAt(known: readonly StoredAnomaly[], nowMs: number): Promise<readonly Count[]> {
+  const registered: Source = {
+    name: '',
+    type: 'push',
+    connector: '',
+    enabled: true,
+    applicationId: null,
+    createdAtMs: 0,
+  }
+  const sources = { list: () => [registered], get: () => registered }
+  const findings = findingsOf(known, { sources, textOf: () => null })
+  const deps = { findings: () => Promise.resolve(findings), resolve: (query: Query) => query }
+  const asked = { fromMs: nowMs - HOUR_MS, toMs: nowMs, isPast: false, everyMs: HOUR_MS }
+  return countFindings(deps, RULE, asked)
+}
+
+const isOf = (finding: Finding, anomaly: StoredAnomaly): boolean =>
+  finding.source === anomaly.source &&
+  finding.scope === anomaly.scope &&
+  finding.kind === anomaly.kind &&
+  finding.severity === (anomaly.severity ?? '') &&
+  finding.templateId === (anomaly.templateId ?? '') &&
+  finding.startedAtMs === anomaly.startedAtMs
 
 const toTold = (
   each: Pick<

@@ -47,17 +47,16 @@ export interface OperationOptions {
 }
 
 /** Grades the anomalies and alerts of simulated installations by their labels, as an operator would see them. */
-export function gradeOperation({ seeds, sources, weeks }: OperationOptions): OperationGrade {
-  const grades = seeds.map((seed) => {
+export async function gradeOperation(options: OperationOptions): Promise<OperationGrade> {
+  const { seeds, sources, weeks } = options
+  const grades: OperationGrade[] = []
+  for (const seed of seeds) {
     const all = simulate({ seed, sources, weeks, quietWeeks: QUIET_WEEKS })
     const from = QUIET_WEEKS * WEEK
-    const told = operate(all, from)
-    return gradeOne(
-      all,
-      told.anomalies.filter(({ to }) => to > from),
-      told.alerts.filter(({ to }) => to > from),
-    )
-  })
+    const told = await operate(all, from)
+    const isGraded = ({ to }: Told): boolean => to > from
+    grades.push(gradeOne(all, told.anomalies.filter(isGraded), told.alerts.filter(isGraded)))
+  }
   const sum = (of: (grade: OperationGrade) => number): number =>
     grades.reduce((total, grade) => total + of(grade), 0)
   const kinds = [...INCIDENTS, ...CHANGES, 'holiday' as const].map((kind) => {

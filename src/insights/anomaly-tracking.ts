@@ -82,7 +82,7 @@ export function withKnownIds(
 }
 
 /** A key of the series and the direction of an anomaly. */
-export const seriesOf = ({ scope, source, severity, templateId, kind }: InsightAnomaly): string =>
+const seriesOf = ({ scope, source, severity, templateId, kind }: InsightAnomaly): string =>
   JSON.stringify([scope, source, scope === 'severity' ? severity : null, templateId, isRise(kind)])
 
 const overlaps = (a: InsightAnomaly, b: InsightAnomaly): boolean =>

@@ -30,6 +30,7 @@ import { BUCKETS, bucketOf, pointsOf, wordsOf } from './words.js'
 /** A score is looked up in steps of 1/32 from -16 to 16. */
 const STEPS = 1024
 const STEPS_PER_POINT = 32
+const CONFIDENCE_STEPS = 64
 const LOWEST_SCORE = -16
 
 /** Points for each halving of a template's share of all messages, from the 6th to the 16th. */
@@ -419,5 +420,9 @@ function priorityTable(): { readonly priority: Uint8Array; readonly confidence: 
       }
     }
   }
-  return { priority, confidence }
+  return { priority, confidence: confidence.map(toStep) }
 }
+
+/** In steps, a confidence takes a third less in storage. Rounded down, it stays below the bounds that it does not reach. */
+const toStep = (confidence: number): number =>
+  Math.floor(confidence * CONFIDENCE_STEPS) / CONFIDENCE_STEPS

@@ -37,6 +37,7 @@ const NEXT_KEY = /[\s,(][A-Za-z_][\w.-]*=/
 const OPENS_JSON = /^(?:\{\s*"[^"]*"\s*:|\[\s*[{[])/
 const LIST = /^\[(?:\s*"(?:[^"\\]|\\.)*"|[^"{}[\],]+)(?:,(?:\s*"(?:[^"\\]|\\.)*"|[^"{}[\],]+))*\]/
 const LABEL = /^(?:<\*>|\w+): /
+const SENTENCE_MEMBER = /[{,]\s*"(?:msg|message)"\s*:\s*$/
 const MEMBER_AT_END = /[{,]\s*"[^"]{0,80}"$/
 const SIGN = /[\w"]=/
 const NAME = /\w: /
@@ -194,8 +195,11 @@ function readJson(text: string, at: number, slots: Slot[]): number {
   while (i < text.length && slots.length < MAX_SLOTS) {
     const c = text[i] ?? ''
     if (c === '}' || c === ']') return i + 1
-    if (c === '"') i = readJsonText(text, i, slots)
-    else if (c === '{' || c === '[') i = readBracket(text, i, slots)
+    if (c === '"') {
+      // Where the object is the whole message, this member is its sentence.
+      const isMain = at === 0 && SENTENCE_MEMBER.test(text.slice(Math.max(0, i - 20), i))
+      i = readJsonText(text, i, isMain ? [] : slots)
+    } else if (c === '{' || c === '[') i = readBracket(text, i, slots)
     else if (/[\s,:]/.test(c)) i++
     else i = readJsonWord(text, i, slots)
   }

@@ -259,11 +259,14 @@ function valueAtPunct(i: usize, end: usize, first: bool): isize {
   return <isize>pathAtPunct(i, end)
 }
 
-/** Recognises `<*>`, and `<` as the sign of `<1 sec`. */
+/** Recognises `<*>`, and `<` as the sign of `<1 sec`. In `<0.12.0>` it is a bracket. */
 function valueAtAngle(i: usize, end: usize, first: bool): isize {
   const next = byteAt(i + 1, end)
   if (next == 42) return i + 3 <= end && load<u8>(i + 2) == 62 ? <isize>(i + 3) : 0
-  return isDigit(next) && (first || load<u8>(i - 1) == 32) ? -1 : 0
+  if (!isDigit(next) || !(first || load<u8>(i - 1) == 32)) return 0
+  let at = i + 2
+  while (at < end && load<u8>(at) > 32 && load<u8>(at) != 62) at++
+  return byteAt(at, end) == 62 ? 0 : -1
 }
 
 /** Recognises `/var`, `/.cache`, `\\\\host`, `./a`, `../a`. */

@@ -360,6 +360,7 @@ t.test('several words that vary together become values', async (t) => {
 })
 
 t.test('hosts with ports, accounts, and amounts that are told twice are values', async (t) => {
+  t.equal(one('closing <0.12.0> in <1 sec'), 'closing <<*>> in <*> sec')
   t.equal(one('dial db-main:5432 now'), 'dial <*> now')
   t.equal(one('worker celery@main is up'), 'worker <*> is up')
   t.equal(one('at line main-loop:x'), 'at line main-loop:x')

@@ -24,6 +24,7 @@ t.test(
     slots('peers {"urls":["a","b"]}', ['"a","b"'])
     slots('"the message itself" k="a"', ['a'])
     slots('level=info msg="the message itself" k="a"', ['info', 'a'])
+    slots('{"c":"net","msg":"the message itself","attr":{"msg":"a b"}}', ['net', 'a b'])
     slots('client "GET /a"', ['/a'])
     slots('client a, request: "GET /a"', ['GET /a'])
     slots('a==b "unclosed (and [open', [])
