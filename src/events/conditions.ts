@@ -14,7 +14,7 @@ import { indexedAttribute } from './attribute-condition.js'
 import { bound, type Condition } from './bind.js'
 import { textsOf, type EventFilter } from './filter.js'
 import { rowCondition, toTemplateNumber } from './row-condition.js'
-import { prefixPattern, type Term } from './terms.js'
+import { prefixPattern, wordsWithin, type Term } from './terms.js'
 import { anywhere, prefixPlaces, wordPlaces } from './text-condition.js'
 
 /** The words of a search as conditions on a dictionary. */
@@ -26,17 +26,27 @@ export interface WordSearch {
 
 /** @returns null when the search has neither words nor prefixes */
 export function toWordSearch(terms: readonly Term[], column: Column): WordSearch | null {
-  const words = terms.filter(isWord)
-  if (words.length === 0) return null
+  const listed = terms.filter(isListed)
+  if (!listed.some((term) => column === 'host' || isWord(term))) return null
   return {
-    conditions: words.map(({ kind }, i) => holdsWord(column, kind, `word${i}`)),
-    params: Object.fromEntries(words.map((word, i) => [`word${i}`, toPattern(word)])),
+    conditions: listed.map((term, i) => {
+      if (isWord(term)) return holdsWord(column, term.kind, `word${i}`)
+      // A constant text has only a part of a message.
+      return column === 'host' ? `match(host, {word${i}:String})` : '0'
+    }),
+    params: Object.fromEntries(
+      listed.map((term, i) => [`word${i}`, isWord(term) ? toPattern(term) : term.pattern]),
+    ),
   }
 }
 
 /** The columns that have a dictionary. */
 type Column = 'constant_text' | 'host'
 type Word = Extract<Term, { readonly kind: 'word' | 'prefix' }>
+type WordPattern = Extract<Term, { readonly kind: 'pattern' }>
+
+/** The terms that are looked up in the dictionaries. */
+const isListed = (term: Term): term is Word | WordPattern => isWord(term) || term.kind === 'pattern'
 
 const isWord = (term: Term): term is Word => term.kind === 'word' || term.kind === 'prefix'
 
@@ -50,7 +60,7 @@ const holdsWord = (column: Column, kind: Word['kind'], name: string): string =>
 /** A text of a dictionary that contains at least one word of a search. */
 export interface MatchingText {
   readonly text: string
-  /** A 1 for each word of the search that the text contains, a 0 for the others. */
+  /** A 1 for each word, prefix and pattern of the search that the text contains, a 0 for the others. */
   readonly words: readonly number[]
 }
 
@@ -66,7 +76,7 @@ export function hasWordOfVariables(
 ): boolean {
   const texts = [...constantTexts, ...hosts]
   return terms
-    .filter(isWord)
+    .filter(isListed)
     .some(({ kind }, at) => kind === 'word' && !texts.some(({ words }) => words[at] === 1))
 }
 
@@ -291,13 +301,19 @@ interface SearchConditions {
 
 /** @param most the expressions that all conditions may have together */
 function searchConditions(terms: readonly Term[], found: Matches, most: number): SearchConditions {
-  const words = terms.filter(isWord)
-  const holding = (texts: readonly MatchingText[], at: number): readonly string[] =>
-    texts.filter(({ words: contained }) => contained[at] === 1).map(({ text }) => text)
-  const textsOfWord = (word: Word): TextsOfWord => {
-    const at = words.indexOf(word)
-    return { constantTexts: holding(found.constantTexts, at), hosts: holding(found.hosts, at) }
-  }
+  const listed = terms.filter(isListed)
+  const holding = (texts: readonly MatchingText[], term: Word | WordPattern): readonly string[] =>
+    texts
+      .filter(({ words: contained }) => contained[listed.indexOf(term)] === 1)
+      .map(({ text }) => text)
+  const patterns = listed.filter((term) => term.kind === 'pattern')
+  const patternWith = ({ kind, text }: Word): WordPattern | undefined =>
+    patterns.find((term) => kind === 'word' && wordsWithin(term).includes(text))
+  const textsOfWord = (word: Word): TextsOfWord => ({
+    constantTexts: holding(found.constantTexts, word),
+    // A host with a word of a pattern has the whole pattern, or does not count.
+    hosts: holding(found.hosts, patternWith(word) ?? word),
+  })
   const longest = longestOf(terms).map((word) =>
     indexedCondition(word, `term${terms.indexOf(word)}`, textsOfWord(word)),
   )
@@ -305,8 +321,13 @@ function searchConditions(terms: readonly Term[], found: Matches, most: number):
   const others = terms.flatMap((term, i): readonly Condition[] => {
     const name = `term${i}`
     if (indexed.some(({ params }) => name in params)) return []
-    if (isWord(term)) return [comparedCondition(term, name, textsOfWord(term))]
-    return [asOnePart(bound(`${name}_`, (bind) => anywhere(term, bind)))]
+    // The condition of a pattern has its words.
+    if (isWord(term))
+      return patternWith(term) === undefined
+        ? [comparedCondition(term, name, textsOfWord(term))]
+        : []
+    const hosts = term.kind === 'pattern' ? holding(found.hosts, term) : undefined
+    return [asOnePart(bound(`${name}_`, (bind) => anywhere(term, bind, hosts)))]
   })
   return { indexed, others }
 }

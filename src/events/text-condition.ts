@@ -8,8 +8,12 @@ import { isUnspaced } from '../model/words.js'
 import type { Bind } from './bind.js'
 import { prefixPattern, wordPattern, wordsWithin, type Term } from './terms.js'
 
-/** In message, host, trace id or exception. */
-export function anywhere(term: Term, bind: Bind): string {
+/**
+ * In message, host, trace id or exception.
+ *
+ * @param hosts all names of hosts with a pattern, where they are known
+ */
+export function anywhere(term: Term, bind: Bind, hosts?: readonly string[]): string {
   switch (term.kind) {
     case 'word': {
       const word = bind('String', term.text)
@@ -29,16 +33,21 @@ export function anywhere(term: Term, bind: Bind): string {
       return `${own} OR ${inException(term, holds('tags', json), bind)}`
     }
     case 'pattern':
-      return `${inTexts(term, bind)} OR ${inException(term, matches('tags', bind('String', term.jsonPattern)), bind)}`
+      return `${inTexts(term, bind, hosts)} OR ${inException(term, matches('tags', bind('String', term.jsonPattern)), bind)}`
     case 'regex':
       return `${inTexts(term, bind)} OR ${inException(term, matches('tags', bind('String', term.pattern)), bind)}`
   }
 }
 
-function inTexts(term: Extract<Term, { kind: 'pattern' | 'regex' }>, bind: Bind): string {
+function inTexts(
+  term: Extract<Term, { kind: 'pattern' | 'regex' }>,
+  bind: Bind,
+  hosts?: readonly string[],
+): string {
   const pattern = bind('String', term.pattern)
   const words = term.kind === 'pattern' ? term.words : []
   const others = ['host', 'trace_id'].map((column) => {
+    if (column === 'host' && hosts !== undefined) return `host IN ${bind('Array(String)', hosts)}`
     if (words.length === 0) return `(notEmpty(${column}) AND ${matches(column, pattern)})`
     const known = words.map((word) => hasWordIn([column], word, bind))
     // ClickHouse compiles the pattern for the names of hosts of each part, a millisecond each, unless they are plain texts.

@@ -6,8 +6,8 @@ import { EVERYTHING } from '../../../src/query/ast.js'
 import { parseQuery } from '../../../src/query/parser.js'
 import { filterOf } from '../../support/event-filter.js'
 
-const wordsOf = (search: string): readonly unknown[] =>
-  Object.values(toWordSearch(filterOf({ search }).terms, 'constant_text')?.params ?? {})
+const wordsOf = (search: string): readonly string[] =>
+  filterOf({ search }).terms.flatMap((term) => (term.kind === 'word' ? [term.text] : []))
 
 void test('a phrase uses the index for its longest complete words', (t) => {
   t.same(wordsOf('"sorry, too many clients"'), ['many', 'too'])
@@ -28,6 +28,22 @@ void test('so does a word with punctuation within', (t) => {
   t.same(wordsOf('10.0.*'), ['10', '0'])
   t.same(wordsOf('エラーcode-7'), ['code', '7'], 'a script without blanks has no words')
   t.same(wordsOf('日本語'), [])
+  t.end()
+})
+
+void test('hosts are looked up by words and patterns, constant texts by words', (t) => {
+  const { terms } = filterOf({ search: 'web-1 time*' })
+  t.same(toWordSearch(terms, 'host')?.conditions, [
+    'hasToken(lower(host), {word0:String})',
+    'hasToken(lower(host), {word1:String})',
+    'match(host, {word2:String})',
+    'match(lower(host), {word3:String})',
+  ])
+  t.equal(toWordSearch(terms, 'constant_text')?.conditions[2], '0')
+  const unspaced = filterOf({ search: '日本-東京' }).terms
+  t.equal(toWordSearch(unspaced, 'constant_text'), null)
+  t.equal(toWordSearch(unspaced, 'host')?.conditions.length, 1)
+  t.equal(toWordSearch(filterOf({ search: '"a phrase"' }).terms, 'host'), null)
   t.end()
 })
 
