@@ -172,6 +172,7 @@ t.test('the parts of an explanation add up to the score', async (t) => {
   const explained = model.explain(1, 'ERROR', text)
   t.equal(explained.priority, PRIORITIES[priority])
   t.equal(explained.confidence, confidence)
+  t.ok(Number.isInteger(confidence * 64), 'confidences are in steps')
   const sum = explained.contributions.reduce((all, { points }) => all + points, 0)
   t.ok(Math.abs(sum - explained.score) < 0.05, `${sum} is ${explained.score}`)
   const chance = Object.values(explained.chances).reduce((a, b) => a + b, 0)
