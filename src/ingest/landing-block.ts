@@ -14,6 +14,25 @@ const ENUM_PRIORITY_SOURCE = "Enum8('auto' = 0, 'template' = 1, 'manual' = 2)"
 const TIME = "DateTime64(3, 'UTC')"
 const TEXT = 'String'
 
+const TEXT_COLUMNS = [
+  ['trace_id', layout.TRACE_TEXTS],
+  ['span_id', layout.SPAN_TEXTS],
+  ['summary', layout.SUMMARY_TEXTS],
+  ['attribute_values', layout.ATTRIBUTE_VALUE_TEXTS],
+  ['tags_text', layout.TAGS_TEXTS],
+  ['dedup_key', layout.DEDUP_KEY_TEXTS],
+] as const
+const DICTIONARY_COLUMNS = [
+  ['host', layout.HOST_WORDS],
+  ['environment', layout.ENVIRONMENT_WORDS],
+  ['constant_text', layout.CONSTANT_TEXT_WORDS],
+  ['attribute_names', layout.ATTRIBUTE_NAME_WORDS],
+] as const
+/** The columns of a block beside those of the two lists. */
+const OTHER_COLUMNS = 15
+/** A smaller block has all columns, because neighbouring small blocks are joined when their columns are the same. */
+const SPARSE_FROM_ROWS = 1000
+
 /** A row whose message is not ASCII. */
 export interface WideRow {
   readonly row: number
@@ -34,7 +53,7 @@ export interface LandingInput {
 
 /**
  * Writes the kernel's rows as one block in ClickHouse's Native format. The columns that the sequencer fills in are
- * zero; `at` has their offsets.
+ * zero; `at` has their offsets. Columns in which all rows are empty are left out: ClickHouse fills them in.
  */
 export function writeLanding(kernel: Kernel, input: LandingInput): RowBlock {
   const { calls } = kernel
@@ -44,7 +63,14 @@ export function writeLanding(kernel: Kernel, input: LandingInput): RowBlock {
   // Columns are not aligned, so the block is assembled in WebAssembly's memory and copied once.
   const memory = kernel.view(calls.scratchAt(most), most)
   const buffer = new ByteBuffer(memory)
-  const out = new NativeWriter(buffer, COLUMNS, rows)
+  const isSparse = rows >= SPARSE_FROM_ROWS
+  const hasWords = !isSparse || input.wide.length > 0
+  const texts = TEXT_COLUMNS.filter(([, column]) => !isSparse || calls.textsLength(column) > rows)
+  const dictionaries = DICTIONARY_COLUMNS.filter(
+    ([, column]) => !isSparse || hasWord(kernel, column),
+  )
+  const columns = OTHER_COLUMNS + Number(hasWords) + texts.length + dictionaries.length
+  const out = new NativeWriter(buffer, columns, rows)
   const id = out.zeros('id', 'UInt64', 8)
   const keptDays = out.zeros('kept_days', 'UInt16', 2)
   const isNew = out.zeros('is_new', 'UInt8', 1)
@@ -61,25 +87,15 @@ export function writeLanding(kernel: Kernel, input: LandingInput): RowBlock {
   const confidence = out.zeros('confidence', 'Float32', 4)
   out.dictionary('model_version', [input.modelVersion], new Uint32Array(rows))
   const templateId = out.zeros('template_id', 'UInt64', 8)
-  for (const [name, column] of [
-    ['host', layout.HOST_WORDS],
-    ['environment', layout.ENVIRONMENT_WORDS],
-    ['constant_text', layout.CONSTANT_TEXT_WORDS],
-    ['attribute_names', layout.ATTRIBUTE_NAME_WORDS],
-  ] as const)
+  for (const [name, column] of dictionaries)
     out.dictionary(name, dictionary(kernel, column), kernel.words32(calls.indexesAt(column), rows))
-  out.values('trace_id', TEXT, textsOf(kernel, layout.TRACE_TEXTS))
-  out.values('span_id', TEXT, textsOf(kernel, layout.SPAN_TEXTS))
+  for (const [name, column] of texts) out.values(name, TEXT, textsOf(kernel, column))
   out.values(
     'variables',
     TEXT,
     kernel.view(calls.addressOf(layout.MESSAGES), calls.lengthOf(layout.MESSAGES)),
   )
-  out.values('search_words', TEXT, searchWordsOf(input))
-  out.values('summary', TEXT, textsOf(kernel, layout.SUMMARY_TEXTS))
-  out.values('attribute_values', TEXT, textsOf(kernel, layout.ATTRIBUTE_VALUE_TEXTS))
-  out.values('tags_text', TEXT, textsOf(kernel, layout.TAGS_TEXTS))
-  out.values('dedup_key', TEXT, textsOf(kernel, layout.DEDUP_KEY_TEXTS))
+  if (hasWords) out.values('search_words', TEXT, searchWordsOf(input))
   if (buffer.bytes !== memory) throw new Error('bug: a block is larger than its estimate')
   const made = buffer.written
   const sides = aligned(made.length)
@@ -160,6 +176,10 @@ function dictionary(kernel: Kernel, column: number): string[] {
   return Array.from(kernel.words32(calls.dictionaryAt(column), size), (word) => kernel.word(word))
 }
 
+/** Whether a row has another word than the empty one. */
+const hasWord = (kernel: Kernel, column: number): boolean =>
+  dictionary(kernel, column).some((word) => word !== '')
+
 const textsOf = (kernel: Kernel, column: number): Uint8Array => {
   const length = kernel.calls.textsLength(column)
   return kernel.view(kernel.calls.textsAt(column), length)
@@ -184,30 +204,14 @@ function searchWordsOf({ rows, wide }: LandingInput): Uint8Array {
 function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingInput): number {
   const { calls } = kernel
   let bytes = 4096 + modelVersion.length * 3 + rows * (FIXED_BYTES + 6 * 4 + 1)
-  for (const column of [
-    layout.SOURCE_WORDS,
-    layout.HOST_WORDS,
-    layout.ENVIRONMENT_WORDS,
-    layout.CONSTANT_TEXT_WORDS,
-    layout.ATTRIBUTE_NAME_WORDS,
-  ]) {
+  for (const column of [layout.SOURCE_WORDS, ...DICTIONARY_COLUMNS.map(([, id]) => id)]) {
     for (const word of kernel.words32(calls.dictionaryAt(column), calls.dictionarySize(column)))
       bytes += calls.wordLength(word) + 5
   }
-  for (const column of [
-    layout.TRACE_TEXTS,
-    layout.SPAN_TEXTS,
-    layout.SUMMARY_TEXTS,
-    layout.DEDUP_KEY_TEXTS,
-    layout.TAGS_TEXTS,
-    layout.ATTRIBUTE_VALUE_TEXTS,
-  ])
-    bytes += calls.textsLength(column)
+  for (const [, column] of TEXT_COLUMNS) bytes += calls.textsLength(column)
   for (const { words } of wide) bytes += words.length * 3 + 5
   return bytes + calls.lengthOf(layout.MESSAGES)
 }
 
 /** Bytes of a row: id, kept_days, is_new, n, two times, type, severity, priority and its source, confidence, template. */
 const FIXED_BYTES = 8 + 2 + 1 + 4 + 16 + 1 + 1 + 1 + 1 + 4 + 8
-
-const COLUMNS = 26

@@ -18,7 +18,7 @@ const OPEN_TERMINAL = 0o402
 const LIBC = process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6'
 const LOOK_MS = 10
 const CROWD_EVERY_MS = 500
-/** What comes back within this time costs a few milliseconds. */
+/** Most code is needed by the start only. What comes back within this time costs a few milliseconds. */
 const CODE_EVERY_MS = 30_000
 /** An engine at rest has some 80 files open. With fewer than this there is no crowd to look for. */
 const CROWD_FILES = 300
@@ -52,13 +52,16 @@ async function superviseEngine(): Promise<void> {
   const worker = new Worker(new URL(import.meta.url), { workerData: start })
   worker.on('error', (error) => process.stderr.write(`${error.message}\n`))
   worker.on('exit', endNow)
-  worker.once('message', () => void watchSockets(openOwnSockets(ffi), Number(tcpPort)))
-  if (process.platform === 'linux')
-    setInterval(() => dropCodePages(ffi, [libraryPath, process.execPath]), CODE_EVERY_MS)
+  const dropCode = (): void => dropCodePages(ffi, [libraryPath, process.execPath])
+  worker.once('message', () => void watchSockets(openOwnSockets(ffi), Number(tcpPort), dropCode))
 }
 
 /** @param tcpPort of the native protocol, 0 for none */
-async function watchSockets(sockets: OwnSockets, tcpPort: number): Promise<void> {
+async function watchSockets(
+  sockets: OwnSockets,
+  tcpPort: number,
+  dropCode: () => void,
+): Promise<void> {
   const tell = (message: FromEngine): void => void process.send?.(message)
   let listener = sockets.findListener(tcpPort)
   for (; listener === null; listener = sockets.findListener(tcpPort)) await sleep(LOOK_MS)
@@ -73,6 +76,9 @@ async function watchSockets(sockets: OwnSockets, tcpPort: number): Promise<void>
   })
   tell({ kind: 'listening', port })
   setInterval(() => disperseCrowd(sockets, found, ours), CROWD_EVERY_MS)
+  if (process.platform !== 'linux') return
+  dropCode()
+  setInterval(dropCode, CODE_EVERY_MS)
 }
 
 /** Any user of the machine can open connections, and each that is idle takes one of the engine's threads. */

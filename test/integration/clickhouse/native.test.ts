@@ -87,4 +87,24 @@ void test('ClickHouse reads our blocks as they were meant', async (t) => {
       )
       t.same(wrong.slice(0, 3), [])
     })
+
+  await t.test('a block may leave out columns that others of its insert have', async (t) => {
+    await store.command('TRUNCATE TABLE t')
+    for (const column of Object.values(columns)) column.clear()
+    columns.i.data.u64(1)
+    columns.s.push('s')
+    columns.d.push('d')
+    columns.n.data.u32(2)
+    const { i, s, d, n } = columns
+    const whole = toNativeBlock([i, s, d, n], 1, out).bytes
+    await store.insertNative('t', [toNativeBlock([i, n], 1, out).bytes, whole], 'left out')
+    const read = await store.query<Record<string, never>, Record<string, unknown>>(
+      { name: 'read', sql: 'SELECT i, s, d, n, e FROM t ORDER BY s' },
+      {},
+    )
+    t.same(read, [
+      { i: 1, s: '', d: '', n: 2, e: 'a' },
+      { i: 1, s: 's', d: 'd', n: 2, e: 'a' },
+    ])
+  })
 })

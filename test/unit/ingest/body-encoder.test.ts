@@ -782,3 +782,33 @@ void test('a body of which nothing can be read is refused and leaves no dead let
   const half = [{ protocol: 'ingest', bytes: Buffer.from('{"c\n{"source":"a","message":"m"}') }]
   t.match((await encode(createEncoder(), half)).bodies[0], { accepted: 1, rejected: 1 })
 })
+
+void test('a large block leaves out the columns without values, a small one has all', async (t) => {
+  const namesOf = async (count: number, last: object): Promise<readonly string[]> => {
+    const lines = Array.from({ length: count - 1 }, (_, i) => ({ source: 'a', message: `m ${i}` }))
+    const body = [...lines, { source: 'a', message: 'last', ...last }].map((line) =>
+      JSON.stringify(line),
+    )
+    const { block } = await encode(createEncoder(), [{ bytes: bytesOf(body.join('\n')) }])
+    const read = readNative(block?.bytes ?? new Uint8Array())
+    t.equal(read.rows, count)
+    return read.columns.map(({ name }) => name)
+  }
+  const values = {
+    trace_id: 't',
+    span_id: 's',
+    summary: 'u',
+    dedup_key: 'd',
+    host: 'h',
+    tags: { a: 1 },
+  }
+  const all = await namesOf(2, {})
+  const large = await namesOf(1000, {})
+  const empty = [...Object.keys(values), 'search_words', 'tags_text', 'constant_text']
+  const left = all.filter((name) => !empty.includes(name) && !name.startsWith('attribute_'))
+  t.same(new Set(large), new Set(left))
+  t.same(
+    new Set(await namesOf(1000, { ...values, message: 'naïve' })),
+    new Set(all.filter((name) => name !== 'tags_text' && name !== 'constant_text')),
+  )
+})
