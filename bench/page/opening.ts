@@ -61,8 +61,9 @@ export async function measureTyping(
     .slice(0, TEXT.length)
     .toSorted((a, b) => a - b)
   add('key to its paint, p98', 'ms', all[Math.ceil(all.length * 0.98) - 1] ?? 0, { goal: 100 })
+  // Neighbours have different counts, by which the new answer is known.
   const extra: number[] = []
-  for (const severity of ['error', 'warning', 'info', 'debug', 'error']) {
+  for (const severity of ['error', 'info', 'warning', 'info', 'debug']) {
     await page.fill('textarea[aria-label=Query]', `severity:${severity}`)
     await sleep(300)
     extra.push(await rowsBesideApi(page))

@@ -35,13 +35,11 @@ export function Summary({ run, shape, columns, histogram, by, onColumn }: Summar
       <p class="totals" role="status">
         {value !== null && (
           <>
-            <strong>{count(value.total)}</strong> occurrences
+            <strong>{count(value.total)}</strong> <small class="wide-only">occurrences</small>
             <span>{counted(value.unique_events, 'event')}</span>
-            <span
-              class="wide-only"
-              title={`answered from ${value.answered_from === 'rollup' ? 'rollups' : 'events'}`}
-            >
-              {tookMs} ms
+            <span class="wide-only">{tookMs} ms</span>
+            <span class="wide-only">
+              from {value.answered_from === 'rollup' ? 'rollups' : 'events'}
             </span>
           </>
         )}
