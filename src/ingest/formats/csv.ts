@@ -3,7 +3,7 @@ import { AppError } from '../../model/errors.js'
 import type { DecodeContext } from '../../model/event.js'
 import { chooseColumns, isBlankRow, rowToRecord } from './csv-columns.js'
 import type { Problem } from './draft.js'
-import type { RecordDecoder } from './record.js'
+import { tooManyRows, type RecordDecoder } from './record.js'
 
 /** A file with more columns is refused. */
 const MAX_COLUMNS = 1000
@@ -22,6 +22,8 @@ export async function decodeCsv(
 ): Promise<void> {
   const hinted = /^sep=(.)\r?\n/i.exec(text)
   const body = hinted === null ? text : text.slice(hinted[0].length)
+  // A header is no row.
+  if (hasMoreRows(body, context.maxRows + 1)) throw tooManyRows(context.maxRows)
   const rows = await parseRows(body, hinted?.[1] ?? findDelimiter(body), context.maxRows)
   const skipped = hinted === null ? 1 : 2
   const first = rows.findIndex((row) => !isBlankRow(row))
@@ -52,11 +54,34 @@ function findDelimiter(text: string): string {
   return DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ','
 }
 
+const [NEWLINE, RETURN, QUOTE] = [10, 13, 34]
+
+/** Blank rows are no rows of the file, but cost memory. */
+const BLANK_ROWS = 10
+
+/** Counts lines outside quotes: the parser looks at its limit only when it has parsed the whole text. */
+function hasMoreRows(text: string, most: number): boolean {
+  let rows = 0
+  let lines = 0
+  let isQuoted = false
+  let isBlank = true
+  for (let i = 0; i < text.length && rows <= most && lines <= most * BLANK_ROWS; i++) {
+    const code = text.charCodeAt(i)
+    if (code === QUOTE) isQuoted = !isQuoted
+    if (code === NEWLINE && !isQuoted) {
+      if (!isBlank) rows++
+      lines++
+      isBlank = true
+    } else if (code !== RETURN) isBlank = false
+  }
+  return rows > most || lines > most * BLANK_ROWS
+}
+
 type Cells = readonly string[]
 
 /** Parses all rows, blank ones included, so that row n of the result is row n of the file. */
 function parseRows(text: string, delimiter: string, maxRows: number): Promise<readonly Cells[]> {
-  const limit = Number.isFinite(maxRows) ? maxRows + 2 : 0
+  const limit = Number.isFinite(maxRows) ? (maxRows + 2) * BLANK_ROWS : 0
   const parser = parse({ delimiter, headers: false, maxRows: limit })
   return new Promise((resolve, reject) => {
     const rows: Cells[] = []

@@ -226,7 +226,7 @@ export class RecordDecoder {
   }
 }
 
-const tooManyRows = (maxRows: number): AppError =>
+export const tooManyRows = (maxRows: number): AppError =>
   new AppError('file_parse_error', `the file has more than ${maxRows} rows`)
 
 /** Names of the members in which transports wrap a program's line. */
