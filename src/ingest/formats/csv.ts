@@ -68,11 +68,11 @@ function hasMoreRows(text: string, most: number): boolean {
   for (let i = 0; i < text.length && rows <= most && lines <= most * BLANK_ROWS; i++) {
     const code = text.charCodeAt(i)
     if (code === QUOTE) isQuoted = !isQuoted
-    if (code === NEWLINE && !isQuoted) {
+    if ((code === NEWLINE || code === RETURN) && !isQuoted) {
       if (!isBlank) rows++
       lines++
       isBlank = true
-    } else if (code !== RETURN) isBlank = false
+    } else isBlank = false
   }
   return rows > most || lines > most * BLANK_ROWS
 }

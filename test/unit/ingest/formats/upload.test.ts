@@ -237,8 +237,10 @@ void test('a file of more rows than the limit is refused', async (t) => {
   const lines = 'message\n\n"a\nb\nc ""d"" e"\n\r\nm\n"m\n\nn"\n\n\n\n'
   t.equal((await decode('csv', lines, context)).received, 3, 'lines that are no rows')
   // The open quote makes it unreadable, for whoever reads that far.
-  const open = `${files.csv(5)}"${'x'.repeat(1000)}`
-  await t.rejects(decode('csv', open, context), { message: /3 rows/ }, 'before all is parsed')
+  for (const end of ['\n', '\r', '\r\n']) {
+    const open = `${files.csv(5)}"${'x'.repeat(1000)}`.replaceAll('\n', end)
+    await t.rejects(decode('csv', open, context), { message: /3 rows/ }, 'before all is parsed')
+  }
 })
 
 void test('UTF-16 with and without a byte order mark is decoded like UTF-8', async (t) => {
