@@ -96,7 +96,7 @@ export function checkCold(
   )
   refuse(
     days !== null && config.clickhouseCluster !== '',
-    'COLD_AFTER_DAYS is not for a cluster: move partitions there by a TTL of your own',
+    'COLD_AFTER_DAYS is not for a cluster (CLICKHOUSE_CLUSTER): events stay on the disks of its servers',
   )
   refuse(
     days !== null && days >= retentionDays,
