@@ -74,7 +74,10 @@ const SEEDS: Readonly<Record<string, readonly (string | Uint8Array)[]>> = {
     '[{"fields":{"host":"h"},"messages":["one","two"]}]',
   ],
   'openobserve/json': ['[{"_timestamp":1795252405334000,"log":"m"}]'],
-  'seq/clef': ['{"@t":"2026-11-21T09:28:19Z","@mt":"Hi {Name}","Name":"x","@l":"Warning"}'],
+  'seq/clef': [
+    '{"@t":"2026-11-21T09:28:19Z","@mt":"Hi {Name}","Name":"x","@l":"Warning"}',
+    '{"Events":[{"Timestamp":"2026-11-21T09:28:19Z","Level":"Warning","MessageTemplate":"Hi {Name}","Properties":{"Name":"x"}}]}',
+  ],
 }
 
 type Check = (got: Collected, received: number, maxMessageBytes: number) => void

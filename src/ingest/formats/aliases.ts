@@ -20,7 +20,7 @@ const NAMES = {
     'message msg body bodystringvalue log line raw rawstring text shortmessage event content ' +
     'textpayload jsonpayloadmessage request! data! errmessage! errormessage! exceptionmessage! fullmessage!',
   host:
-    'host hostname sysloghostname server node instance computer agenthostname kuberneteshost ' +
+    'host hostname hosthostname sysloghostname server node instance computer agenthostname kuberneteshost ' +
     'k8snodename beathostname containername!',
   source:
     'servicename service app application appname program syslogidentifier name component source ' +
@@ -31,10 +31,10 @@ const NAMES = {
   logger: 'logger loglogger loggername categoryname sourcecontext name',
   traceId:
     'traceid traceparent ddtraceid oteltraceid xb3traceid xtraceid logginggoogleapiscom/trace trace ' +
-    'mdctraceid contextmaptraceid requestid! correlationid!',
+    'mdctraceid contextmaptraceid contexttraceid metatraceid requestid! correlationid!',
   spanId:
     'spanid ddspanid otelspanid xb3spanid traceparent logginggoogleapiscom/spanid mdcspanid ' +
-    'contextmapspanid',
+    'contextmapspanid contextspanid metaspanid',
   environment:
     'environment env deploymentenvironmentname deploymentenvironment serviceenvironment ddenv',
   summary: 'summary fullmessage',

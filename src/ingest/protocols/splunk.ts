@@ -36,11 +36,17 @@ function decodeEvents(bytes: Buffer, context: DecodeContext, sink: EventSink): v
   decodeJsonRecords(bytes, context, { sink, change })
 }
 
-/** Splunk's library for JavaScript puts what was logged into `message`, beside the severity. */
+/**
+ * Splunk's library for JavaScript puts what was logged into `message`, beside the severity; its transport for winston puts the
+ * whole record into `meta` there, beside the text.
+ */
 function unwrapped(event: unknown): unknown {
-  if (!isRecord(event) || !isRecord(event['message'])) return event
+  if (!isRecord(event)) return event
   const { message, ...rest } = event
-  return { ...message, ...rest }
+  const inner = isRecord(message) ? { ...message, ...rest } : event
+  const { meta, msg, ...others } = inner
+  const isWhole = isRecord(meta) && msg !== undefined && meta['message'] === msg
+  return isWhole ? { ...meta, ...others } : inner
 }
 
 const refused = (message: string): Refused =>

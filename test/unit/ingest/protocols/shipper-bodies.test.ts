@@ -103,6 +103,64 @@ const BODIES: readonly Body[] = [
     want: [{ timestampMs: AT, message: 'order 17 failed', source: 'shop', host: 'web-1' }],
   },
   {
+    of: 'winston-splunk-httplogger: the whole record in meta',
+    format: 'splunk/event',
+    body: `{"time":${AT / 1000},"host":"web-1","source":"shop","event":{"message":{"msg":"order 17 failed","meta":{"level":"error","message":"order 17 failed","order":17,"trace_id":"a1"}},"severity":"error"}}`,
+    want: [
+      {
+        timestampMs: AT,
+        message: 'order 17 failed',
+        severity: 'ERROR',
+        traceId: 'a1',
+        tags: { order: 17 },
+      },
+    ],
+  },
+  {
+    of: 'seq-logging: a list of events',
+    format: 'seq/clef',
+    body: `{"Events":[{"Timestamp":"2026-11-21T09:28:19.000Z","Level":"Error","TraceId":"a1","MessageTemplate":"order {Order} failed","Exception":"Error: boom\\n    at f","Properties":{"Order":17,"Application":"shop","@t":"x"}},{"Timestamp":"2026-11-21T09:28:19.000Z","MessageTemplate":"order 18 failed"}]}`,
+    want: [
+      {
+        timestampMs: AT,
+        message: 'order 17 failed',
+        source: 'shop',
+        severity: 'ERROR',
+        traceId: 'a1',
+        tags: { Order: 17, '@t': 'x' },
+      },
+      { timestampMs: AT, message: 'order 18 failed', severity: 'INFO' },
+    ],
+  },
+  {
+    of: 'Monolog: attributes in context',
+    format: 'ingest',
+    body: '{"message":"order 17 failed","context":{"order":17,"trace_id":"a1"},"level":400,"level_name":"ERROR","channel":"shop","datetime":"2026-11-21T09:28:19.000000+00:00","extra":{}}',
+    want: [
+      {
+        timestampMs: AT,
+        message: 'order 17 failed',
+        severity: 'ERROR',
+        traceId: 'a1',
+        tags: { order: 17 },
+      },
+    ],
+  },
+  {
+    of: "Elastic's formatter for pino: names with dots",
+    format: 'ingest',
+    body: '{"log.level":"error","@timestamp":"2026-11-21T09:28:19.000Z","host.hostname":"web-1","service.name":"shop","message":"order 17 failed"}',
+    want: [
+      {
+        timestampMs: AT,
+        message: 'order 17 failed',
+        source: 'shop',
+        host: 'web-1',
+        severity: 'ERROR',
+      },
+    ],
+  },
+  {
     of: 'Fluent Bit loki: a line of JSON',
     format: 'loki/push',
     body: `{"streams":[{"stream":{"job":"fluent-bit"},"values":[["${AT}000000","{\\"log\\":\\"order 17 failed\\",\\"level\\":\\"error\\"}"]]}]}`,
