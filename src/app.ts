@@ -660,7 +660,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const listenerPorts = await openListenerPorts({
       config,
       log,
-      door: listeners,
+      listeners,
       ingest,
       capacity,
     })

@@ -12,7 +12,7 @@ import type { Log } from '../telemetry/log.js'
 import { DIGESTS, type Channel, type Channels, type Target } from './channel.js'
 import { isOpen, type Delivery, type DeliveryLog, type Outcome } from './delivery-log.js'
 import { Inhibition } from './inhibition.js'
-import { Lane, toWaiting, type LaneLimits, type Waiting } from './lane.js'
+import { ChannelQueue, toWaiting, type QueueLimits, type Waiting } from './channel-queue.js'
 import type { LoggedTransition } from './log.js'
 import type { Facts, FactsOf } from './facts.js'
 import type { Notice } from './notices.js'
@@ -55,7 +55,7 @@ interface Firing {
 export class Deliveries {
   readonly #deps: DeliveryDeps
   readonly #signal: AbortSignal
-  readonly #lanes = new Map<string, { readonly lane: Lane; wake: () => void }>()
+  readonly #queues = new Map<string, { readonly queue: ChannelQueue; wake: () => void }>()
   readonly #failing = new Map<string, FailingChannel>()
   /** Alerts that are told of again while they fire. */
   readonly #firing = new Map<string, Firing>()
@@ -71,14 +71,14 @@ export class Deliveries {
     signal.addEventListener(
       'abort',
       () => {
-        for (const { wake } of this.#lanes.values()) wake()
+        for (const { wake } of this.#queues.values()) wake()
       },
       { once: true },
     )
   }
 
   get waiting(): number {
-    return [...this.#lanes.values()].reduce((sum, { lane }) => sum + lane.size, 0)
+    return [...this.#queues.values()].reduce((sum, { queue }) => sum + queue.size, 0)
   }
 
   /** Notices that were left out, until an hour has passed without another. */
@@ -149,7 +149,7 @@ export class Deliveries {
         const count = repeatsUntil(transition, everyMs, nowMs)
         if (count <= (repeats.get(channelId) ?? 0)) continue
         repeats.set(channelId, count)
-        const isWaiting = this.#lanes.get(channelId)?.lane.hasAlert(alertId) ?? false
+        const isWaiting = this.#queues.get(channelId)?.queue.hasAlert(alertId) ?? false
         if (isWaiting || (kind === 'repeat' && this.#deps.isAcknowledged(alertId))) continue
         this.#enqueue(toWaiting(repeatOf(transition, channelId, { kind, count })))
       }
@@ -198,39 +198,42 @@ export class Deliveries {
 
   #enqueue(one: Waiting): void {
     const { channelId, transition } = one.notice
-    const known = this.#lanes.get(channelId)
-    const { lane } = known ?? { lane: new Lane() }
-    const untold = transition.to === 'resolved' ? lane.heldOf(transition.alertId ?? '') : []
-    for (const each of untold) this.#end(lane, each, 'silenced')
+    const known = this.#queues.get(channelId)
+    const { queue } = known ?? { queue: new ChannelQueue() }
+    const untold = transition.to === 'resolved' ? queue.heldOf(transition.alertId ?? '') : []
+    for (const each of untold) this.#end(queue, each, 'silenced')
     // Nobody was told that it fires.
     if (untold.some(({ notice }) => notice.kind === 'transition')) {
-      this.#end(lane, one, 'silenced')
+      this.#end(queue, one, 'silenced')
       return
     }
-    if (!lane.add(one)) {
+    if (!queue.add(one)) {
       this.#deps.log.warn({ channel: channelId }, 'too many notices wait; one is left out')
-      this.#end(lane, one, 'dropped')
+      this.#end(queue, one, 'dropped')
       this.#dropped = { count: this.dropped + 1, lastMs: Date.now() }
       return
     }
     if (known !== undefined) return known.wake()
-    const entry = { lane, wake: () => undefined }
-    this.#lanes.set(channelId, entry)
+    const entry = { queue, wake: () => undefined }
+    this.#queues.set(channelId, entry)
     void this.#drain(channelId, entry)
   }
 
-  #end(lane: Lane, one: Waiting, outcome: Outcome): void {
-    lane.remove(one)
+  #end(queue: ChannelQueue, one: Waiting, outcome: Outcome): void {
+    queue.remove(one)
     const error = outcome === 'dropped' ? 'too many notices waited' : one.heldBy
     this.#record(one, { outcome, status: null, latencyMs: 0, error, receipt: null })
   }
 
-  async #drain(channelId: string, entry: { readonly lane: Lane; wake: () => void }): Promise<void> {
-    const { lane } = entry
-    while (lane.size > 0 && !this.#signal.aborted) {
+  async #drain(
+    channelId: string,
+    entry: { readonly queue: ChannelQueue; wake: () => void },
+  ): Promise<void> {
+    const { queue } = entry
+    while (queue.size > 0 && !this.#signal.aborted) {
       const channel = this.#deps.channels.find(channelId)
       const limits = limitsOf(channel, this.#deps.channels)
-      const { batch, held, againMs } = lane.take(Date.now(), limits, this.#quietOf)
+      const { batch, held, againMs } = queue.take(Date.now(), limits, this.#quietOf)
       for (const one of held)
         this.#record(one, {
           outcome: 'held',
@@ -239,10 +242,10 @@ export class Deliveries {
           error: one.heldBy,
           receipt: null,
         })
-      if (batch.length > 0) await this.#deliver(lane, channel, batch)
+      if (batch.length > 0) await this.#deliver(queue, channel, batch)
       else await this.#pause(entry, againMs)
     }
-    this.#lanes.delete(channelId)
+    this.#queues.delete(channelId)
   }
 
   /** Waits until a moment, or until something else is there to send. */
@@ -254,11 +257,15 @@ export class Deliveries {
     entry.wake = () => undefined
   }
 
-  async #deliver(lane: Lane, channel: Channel | null, batch: readonly Waiting[]): Promise<void> {
-    const attempt = await this.#attempt(lane, channel, batch)
+  async #deliver(
+    queue: ChannelQueue,
+    channel: Channel | null,
+    batch: readonly Waiting[],
+  ): Promise<void> {
+    const attempt = await this.#attempt(queue, channel, batch)
     if (this.#signal.aborted && attempt.outcome === 'failed') return
     const nowMs = Date.now()
-    lane.sent(batch, nowMs)
+    queue.sent(batch, nowMs)
     for (const one of batch) {
       one.attempts++
       const isOver = nowMs > one.notice.transition.atMs + TRIES_FOR_MS
@@ -266,13 +273,17 @@ export class Deliveries {
       // The next refresh comes within a minute.
       const isRefresh = one.notice.kind === 'refresh'
       if (outcome === 'failed' && !isRefresh) one.retryMs = nowMs + backoffMs(one.attempts, BACKOFF)
-      else lane.remove(one)
+      else queue.remove(one)
       if (!isRefresh) this.#record(one, { ...attempt, outcome })
       if (channel !== null) this.#judgeChannel(channel, one, { ...attempt, outcome })
     }
   }
 
-  async #attempt(lane: Lane, channel: Channel | null, batch: readonly Waiting[]): Promise<Attempt> {
+  async #attempt(
+    queue: ChannelQueue,
+    channel: Channel | null,
+    batch: readonly Waiting[],
+  ): Promise<Attempt> {
     const refused = (error: string): Attempt => ({
       outcome: 'refused',
       status: null,
@@ -287,15 +298,18 @@ export class Deliveries {
     const notices = batch.map(({ notice }) => notice)
     const [receipt, facts] = await Promise.all([
       this.#receiptOf(target, notices),
-      this.#factsOf(lane, notices),
+      this.#factsOf(queue, notices),
     ])
     const { template = null } = channel.fields
     return await this.#deps.send(target, { notices, receipt, facts, template })
   }
 
-  async #factsOf(lane: Lane, [notice, ...others]: readonly Notice[]): Promise<Facts | null> {
+  async #factsOf(
+    queue: ChannelQueue,
+    [notice, ...others]: readonly Notice[],
+  ): Promise<Facts | null> {
     if (notice === undefined || others.length > 0 || notice.kind === 'refresh') return null
-    return await this.#deps.factsOf(notice.transition, lane.size > BUSY_FROM)
+    return await this.#deps.factsOf(notice.transition, queue.size > BUSY_FROM)
   }
 
   /** What Slack calls its first message about an alert; null where that is not known. */
@@ -338,7 +352,7 @@ const repeatsUntil = (
 
 const PER_MINUTE_OF_PEOPLE = 20
 
-function limitsOf(channel: Channel | null, channels: Pick<Channels, 'targetOf'>): LaneLimits {
+function limitsOf(channel: Channel | null, channels: Pick<Channels, 'targetOf'>): QueueLimits {
   const type = (channel === null ? null : channels.targetOf(channel))?.type
   const digests = type === undefined ? 'never' : DIGESTS[type]
   const isForPeople = digests !== 'never' && type !== 'alertmanager'

@@ -44,6 +44,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   readManifest: 'backup',
   // what ClickHouse and the program's own files say
   parseTransition: 'ClickHouse',
+  readAttributes: 'ClickHouse',
   readBlocks: 'ClickHouse',
   readExample: 'ClickHouse',
   readRows: 'ClickHouse',

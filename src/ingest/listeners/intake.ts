@@ -5,7 +5,7 @@ import type { BodyResult } from '../block.js'
 import type { ListenerBody, Listeners } from '../listener.js'
 
 export interface IntakeDeps {
-  readonly door: Pick<Listeners, 'key' | 'hasRoom' | 'submit'>
+  readonly listeners: Pick<Listeners, 'key' | 'hasRoom' | 'submit'>
   /** Called with true when no more should be read, and with false when it may go on. */
   readonly onFull: (isFull: boolean) => void
   readonly onError: (error: unknown) => void
@@ -81,8 +81,8 @@ export class Intake {
 
   #drain(): void {
     for (let job = this.#waiting[0]; job !== undefined; job = this.#waiting[0]) {
-      const { door } = this.#deps
-      const isWelcome = door.key() === null || door.hasRoom(job.batch.bytes.length)
+      const { listeners } = this.#deps
+      const isWelcome = listeners.key() === null || listeners.hasRoom(job.batch.bytes.length)
       if (!isWelcome) return this.#later(RETRY_MS)
       this.#waiting.shift()
       void this.#run(job)
@@ -91,7 +91,7 @@ export class Intake {
 
   async #run(job: Job): Promise<void> {
     try {
-      job.resolve(await this.#deps.door.submit(job.batch))
+      job.resolve(await this.#deps.listeners.submit(job.batch))
     } catch (error) {
       const mayRetry = error instanceof AppError && RETRIED.has(error.code) && !this.#isClosed
       if (!mayRetry) return job.reject(error)

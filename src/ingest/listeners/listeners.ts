@@ -23,7 +23,7 @@ export interface ListenerDeps {
   readonly config: Config
   readonly log: Log
   /** The way into the pipeline. */
-  readonly door: Listeners
+  readonly listeners: Listeners
   /** The way in for clients that name their key. */
   readonly ingest: IngestServices
   readonly capacity: Capacity
@@ -109,13 +109,13 @@ const PORT_TRIES = 20
  * @throws Error naming the setting that keeps a port from opening; the others are closed again
  */
 export async function openListenerPorts(deps: ListenerDeps): Promise<ListenerPorts> {
-  const { config, log, door, capacity } = deps
+  const { config, log, listeners, capacity } = deps
   const opened = new OpenPorts()
   if (config.role === 'api') return toListeners(opened, null)
-  if (door.key() === null && config.listenerKey !== '')
+  if (listeners.key() === null && config.listenerKey !== '')
     throw new Error(`LISTENER_KEY=${config.listenerKey} is the name or prefix of no ingest key`)
   const intake = new Intake({
-    door,
+    listeners,
     onFull: (isFull) => opened.pause(isFull),
     onError: (error) => log.warn({ err: error }, 'the records of listeners wait'),
   })

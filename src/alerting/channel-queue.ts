@@ -27,7 +27,7 @@ export interface Waiting {
   isDiverted: boolean
 }
 
-export interface LaneLimits {
+export interface QueueLimits {
   /** When a message is about several alerts: when there are more than the channel may send, or whenever they are due together. */
   readonly digests: 'never' | 'behind' | 'always'
   readonly perMinute: number
@@ -60,7 +60,7 @@ export const toWaiting = (notice: Notice, attempts = 0, heldBy: string | null = 
 const alertOf = ({ notice }: Waiting): string => notice.transition.alertId ?? notice.id
 const ruleOf = ({ notice }: Waiting): string => notice.transition.ruleId
 
-export class Lane {
+export class ChannelQueue {
   readonly #waiting = new Map<string, Waiting>()
   /** By alert, how many of its notices wait. */
   readonly #alerts = new Map<string, number>()
@@ -103,7 +103,7 @@ export class Lane {
     )
   }
 
-  take(nowMs: number, limits: LaneLimits, quietOf: QuietOf): Taken {
+  take(nowMs: number, limits: QueueLimits, quietOf: QuietOf): Taken {
     const freeMs = this.#freeMs(nowMs, limits.perMinute)
     if (freeMs > nowMs) {
       this.#isBehind = true
@@ -116,7 +116,7 @@ export class Lane {
 
   #collect(
     taken: { readonly batch: Waiting[]; readonly held: Waiting[]; againMs: number },
-    now: { readonly nowMs: number; readonly limits: LaneLimits; readonly quietOf: QuietOf },
+    now: { readonly nowMs: number; readonly limits: QueueLimits; readonly quietOf: QuietOf },
   ): void {
     const { batch, held } = taken
     const { nowMs, limits, quietOf } = now
