@@ -181,7 +181,7 @@ export const healthProbes = ({
   },
   workers: async () => {
     await pool.ping()
-    return { status: 'ok', detail: `${pool.workers} threads` }
+    return { status: 'ok', detail: pool.workers === 1 ? '1 thread' : `${pool.workers} threads` }
   },
   alerts: async () => {
     const detail = await alertProblem()

@@ -164,7 +164,7 @@ const metricsRoute = ({ uws, services }: ServerDeps): HttpRoute[] =>
 const protocolRoutes = (deps: ServerDeps): HttpRoute[] => {
   const ingest = ingestServices(deps)
   const all = PROTOCOLS.flatMap(({ routes }) => routes?.(ingest) ?? [])
-  return all.map((route) => ({ ...route, isJoined: true }))
+  return all.map((route) => ({ isJoined: true, ...route }))
 }
 
 /** What requests with an ingest key work with, on whichever port. */

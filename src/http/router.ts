@@ -8,7 +8,7 @@ export interface Routable {
   /** Segments of fixed text or `{name}`, such as `/api/sources/{name}/toggle`. */
   readonly path: string
   /** Whether other segments may stand before the path, and a slash behind it, as clients that join URLs send it. */
-  readonly isJoined?: true
+  readonly isJoined?: boolean
 }
 
 type Match<R> =

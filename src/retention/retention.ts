@@ -143,7 +143,8 @@ function createDiskRounds(deps: DiskRoundDeps): DiskRounds {
       droppedMs,
     }))
     for (const partition of dropped) {
-      const { table, rows, keptDays } = partition
+      const { table, rows } = partition
+      const keptDays = deps.policy.limited(partition.keptDays ?? 0)
       log.warn({ table, day: last.day, rows, keptDays }, 'MAX_DISK is exceeded: dropped')
       metrics.droppedForDisk(rows)
       void audit.record(toAuditEntry(partition))

@@ -23,6 +23,8 @@ const healthRoute = ({ isReady, version }: IngestServices): HttpRoute => ({
   id: 'collectorHealth',
   method: 'GET',
   path: '/health',
+  // It is no path of a client's, and the API has a health of its own.
+  isJoined: false,
   bodyBytes: 0,
   admit: () => ({
     kind: 'admitted',

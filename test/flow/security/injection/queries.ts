@@ -12,7 +12,7 @@ function sizeOf({ body, text }: { readonly body: any; readonly text: string }): 
   if (rows !== undefined) return Number(rows)
   if (typeof body?.total === 'number') return body.total
   if (Array.isArray(body)) return body.length
-  for (const name of ['items', 'buckets', 'groups'])
+  for (const name of ['items', 'buckets', 'groups', 'bars'])
     if (Array.isArray(body?.[name]))
       return body[name].reduce((sum: number, { count = 1 }: any) => sum + count, 0)
   return null
