@@ -1,5 +1,5 @@
 -- Counts the events of a time range: those that began in it, and those that began before and are repeated in it.
--- Of its whole hours only the events of some templates are counted. The conditions come from a closed table of fragments.
+-- In whole hours only events of the templates in hour_templates are counted. The SQL of the conditions is put in from fixed fragments.
 -- params: start_ms Int64, to_ms Int64, from_ms Int64 (no event of the range began before), arrived_ms Int64 (none of them arrived before), hours_from UInt32, hours_until UInt32 (whole hours, seconds since 1970), hour_templates Array(UInt64)
 -- rows:   events
 SELECT (

@@ -1,5 +1,5 @@
 -- One event.
--- params: id UInt64, arrived_ms Int64, arrived_until_ms Int64 (when it may have arrived)
+-- params: id UInt64, arrived_ms Int64, arrived_until_ms Int64 (it arrived from the first until before the second)
 -- rows:   one event, with all there is to it
 SELECT
     id, toUnixTimestamp64Milli(ts) AS ts_ms, toUnixTimestamp64Milli(received_at) AS received_ms, n, source, type, severity, priority, priority_source, confidence,

@@ -1,5 +1,5 @@
 -- The occurrences by the values of each of some fields; one more row of each field has those without a value, one of all the sum.
--- Rows, keys and texts come from a closed table of fragments; the rows have occurrences, and k0, k1 … for the fields.
+-- The SQL of rows, keys and texts is put in from fixed fragments. Each row has the column occurrences, and a column k0, k1 … for each field.
 -- params: all UInt8 (the number of fields), limit UInt32 (values of a field)
 -- rows:   field (its number; `all` in the row of the sum), value String ('' for none), counted, known (distinct values of the field)
 SELECT field, value, sum(part) AS counted, countIf(value != '' AND counted != 0) OVER (PARTITION BY field) AS known

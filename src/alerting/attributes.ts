@@ -122,7 +122,7 @@ export function listsOf(all: readonly AttributesAsked[]): AttributeLists {
 export const isEmpty = ({ keys, paths }: AttributeLists): boolean =>
   keys.length + paths.length === 0
 
-/** ClickHouse compares each row with all of them. */
+/** The most values and numbers of one question. Its cost grows with them, because ClickHouse compares each row with all. */
 export const MAX_ATTRIBUTES = 2_000
 
 /** With how much ClickHouse compares a row. */

@@ -39,7 +39,7 @@ export interface CountRequest {
   readonly everyMs: number
   /** Messages that were older on arrival do not count; default an hour. */
   readonly maxAgeMs?: number
-  /** Whether the range is one of the messages' own times, and not of their arrival. */
+  /** Whether messages are counted by their own time. By default they are counted by the time of their arrival. */
   readonly isByEventTime?: boolean
   /** Whether only the last slot of each group is asked for. */
   readonly isLast: boolean

@@ -48,7 +48,7 @@ const LEASE_MS = 15_000
 const ALIVE = 'alerting:alive-since'
 /** Collectors that were silent for longer may have missed messages. */
 const ALIVE_MS = 2 * MINUTE_MS
-/** The time between two rounds while messages arrive. */
+/** Pause between two evaluations of all due rules while messages arrive. */
 const STEP_MS = 500
 /** How soon it is seen that more is stored. */
 const LOOK_MS = 100

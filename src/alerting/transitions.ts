@@ -39,7 +39,7 @@ export function toLogged(
   }
 }
 
-/** An alert of an anomaly is as grave as that, and no graver than the rule. */
+/** An alert of an anomaly has the anomaly's priority, but at most the severity of its rule. */
 const severityOf = ({ severity }: RuleFields, finding: LoggedFinding | null): Priority =>
   finding === null || finding.priority < severity ? severity : finding.priority
 

@@ -110,7 +110,7 @@ export interface PartitionRow {
   /** Rows, deleted ones included. */
   readonly stored: number
   readonly bytes: number
-  /** Those of `bytes` that are on the disk `cold`. */
+  /** The part of `bytes` that is in cold storage. */
   readonly cold_bytes: number
 }
 

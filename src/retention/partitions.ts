@@ -17,7 +17,7 @@ export interface Partition {
   readonly keptDays: number | null
   readonly rows: number
   readonly bytes: number
-  /** Those of `bytes` that are in cold storage. */
+  /** The part of `bytes` that is in cold storage. */
   readonly coldBytes: number
 }
 

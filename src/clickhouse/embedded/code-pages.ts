@@ -14,7 +14,8 @@ export function dropCodePages(ffi: typeof Ffi, programs: readonly string[]): voi
   for (const line of readFileSync('/proc/self/maps', 'latin1').split('\n')) {
     const mapping = /^(\w+)-(\w+) r(-x|--)p (\w+) \S+ \d+ +(\S.*)$/.exec(line)
     const [, from = '', to = '', kind, offset = '', path = ''] = mapping ?? []
-    // Constants begin the file. What else is read-only was written by the linker at the start.
+    // Read-only data at the start of the file are constants, which can be read again. Other read-only pages hold addresses that the
+    // dynamic linker wrote when the library was loaded; they would be lost.
     if (!paths.has(path) || (kind === '--' && Number.parseInt(offset, 16) !== 0)) continue
     const start = Number.parseInt(from, 16)
     ffi.load({
