@@ -47,7 +47,8 @@ async function post(embedded: Embedded, { sql, body, settings }: Post): Promise<
   // These are the settings of an insert of the service.
   const indexes = `&exclude_materialize_skip_indexes_on_insert=${INDEXES_OF_MERGES}`
   const url = `${embedded.url}/?database=logs&output_format_json_quote_64bit_integers=0${indexes}${settings}${statement}`
-  const headers = { authorization: `Basic ${credentials}` }
+  // Making a block may take longer than the server keeps an idle connection.
+  const headers = { authorization: `Basic ${credentials}`, connection: 'close' }
   const reply = await fetch(url, { method: 'POST', body: body ?? sql, headers })
   const text = await reply.text()
   if (!reply.ok) throw new Error(`the engine refused a query: ${text.slice(0, 500)}`)

@@ -19,7 +19,8 @@ severity counts and per-minute figures count occurrences; \`unique_events\` coun
 const ABOUT_TAIL = `The client sends \`{"subscribe": {"id": "errors", "q": "severity>=error", "max": 100}}\`: \`id\` names the
 subscription in all messages about it (default: empty), \`q\` is a line of the query language (default: every event), \`max\`
 (0 to 500, default 100) the most events of a message. The answer is \`{"type": "tail:subscribed", "id", "watermark"}\`. A second
-\`subscribe\` with the same \`id\` replaces the first, and \`{"unsubscribe": "errors"}\` ends it.
+\`subscribe\` with the same \`id\` replaces the first, and \`{"unsubscribe": "errors"}\` ends it. \`/ws/tail?q=…&max=…\` subscribes at
+once; \`id\` and \`resume\` may be in the URL too.
 
 After stored batches, at most twice a second, come \`{"type": "tail:rows", "id", "from", "to", "matched", "left_out",
 "watermark", "rows"}\`: \`matched\` events were stored since the message before it, \`rows\` has the newest of them, in the form

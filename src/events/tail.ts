@@ -322,7 +322,7 @@ class LiveTail implements Tail {
       const arrived = await this.#deps.ask(client.userId, () =>
         this.#read(request, { after, now, limit }, ended.signal),
       )
-      const span = { fromMs: resume.atMs, to: now, ...arrived }
+      const span = joinSpans(null, { fromMs: resume.atMs, to: now, ...arrived }, request.max)
       const { missed } = subscription
       subscription.missed = missed === null ? span : joinSpans(span, missed, request.max)
       subscription.isCatchingUp = false

@@ -4,6 +4,8 @@ import type { UwsSocket } from './uws.js'
 export interface Connection<User> {
   readonly user: User
   readonly ip: string
+  /** The parameters of the URL that it was opened with. */
+  readonly query: URLSearchParams
   readonly isOpen: boolean
   /** Bytes of texts that its client has yet to take. */
   readonly bufferedBytes: number
@@ -20,14 +22,20 @@ const DROPPED = 2
 export class LiveConnection<User> implements Connection<User> {
   readonly user: User
   readonly ip: string
+  readonly query: URLSearchParams
   /** Milliseconds since 1970; null when the connection does not expire. */
   readonly expiresAtMs: number | null
   #socket: UwsSocket<unknown> | null = null
   #activeMs = performance.now()
 
-  constructor(user: User, ip: string, expiresAtMs: number | null) {
+  constructor(
+    user: User,
+    { ip, query }: Pick<Connection<User>, 'ip' | 'query'>,
+    expiresAtMs: number | null,
+  ) {
     this.user = user
     this.ip = ip
+    this.query = query
     this.expiresAtMs = expiresAtMs
   }
 

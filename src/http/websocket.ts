@@ -337,7 +337,7 @@ function decide<User>(hub: Hub<User>, server: WebSocketServer, head: UpgradeHead
       (hub.byIp.get(head.ip) ?? 0) >= limits.connectionsPerIp
     if (isFull) return refuse(POLICY_VIOLATION, 'too many connections')
     const { user, expiresAtMs = null } = verdict
-    return { kind: 'accepted', connection: new LiveConnection(user, head.ip, expiresAtMs) }
+    return { kind: 'accepted', connection: new LiveConnection(user, head, expiresAtMs) }
   } catch (error) {
     server.log.error({ err: error, path: options.path }, 'WebSocket authentication failed')
     return refuse(INTERNAL_ERROR, 'internal error')

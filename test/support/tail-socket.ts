@@ -40,9 +40,12 @@ const matchedIn = (messages: readonly TailRows[]): number =>
 export async function openTail(
   service: Pick<LiveService, 'anyApi' | 'token'>,
   token = service.token,
+  query = '',
 ): Promise<TailSocket> {
   const headers = token === '' ? {} : { authorization: `Bearer ${token}` }
-  const socket = new WebSocket(`${service.anyApi().replace('http', 'ws')}/ws/tail`, { headers })
+  const socket = new WebSocket(`${service.anyApi().replace('http', 'ws')}/ws/tail${query}`, {
+    headers,
+  })
   const messages: unknown[] = []
   const texts: string[] = []
   let closed: { code: number; reason: string } | null = null

@@ -69,6 +69,17 @@ export function createTailSockets(
     return client
   }
   const read = createReader(context, cursorKey)
+  const obey = (connection: Connection<SocketUser>, message: unknown): void => {
+    const client = clientOf(connection)
+    try {
+      const wanted = read(message, connection.user.sources)
+      if ('unsubscribe' in wanted) tail.unsubscribe(client, wanted.unsubscribe)
+      else tail.subscribe(client, wanted)
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error
+      connection.send(errorMessage(idOf(message), toFault(error)))
+    }
+  }
   return createUserSockets(deps, {
     path: '/ws/tail',
     isLimited: true,
@@ -79,21 +90,22 @@ export function createTailSockets(
       keepaliveMs: PING_MS,
       idleTimeoutS: IDLE_S,
     },
-    onMessage(connection, text) {
-      const client = clientOf(connection)
-      const message = parseMessage(text)
-      try {
-        const wanted = read(message, connection.user.sources)
-        if ('unsubscribe' in wanted) tail.unsubscribe(client, wanted.unsubscribe)
-        else tail.subscribe(client, wanted)
-      } catch (error) {
-        if (!(error instanceof AppError)) throw error
-        connection.send(errorMessage(idOf(message), toFault(error)))
-      }
+    onOpen(connection) {
+      const message = messageOfUrl(connection.query)
+      if (message !== null) obey(connection, message)
     },
+    onMessage: (connection, text) => obey(connection, parseMessage(text)),
     onDrain: (connection) => tail.drained(clientOf(connection)),
     onClose: (connection) => tail.closed(clientOf(connection)),
   })
+}
+
+/** The subscription of `/ws/tail?q=…&max=…`; null for a URL without one. */
+function messageOfUrl(query: URLSearchParams): unknown {
+  const { token: _, resume, max, ...texts } = Object.fromEntries(query)
+  const subscribe = { ...texts, ...(max === undefined ? {} : { max: Number(max) }) }
+  if (resume === undefined && Object.keys(subscribe).length === 0) return null
+  return { subscribe, ...(resume === undefined ? {} : { resume }) }
 }
 
 /** @returns undefined for what is no JSON */

@@ -117,6 +117,51 @@ t.test('a watermark goes on over connections and a restart, with each event once
   for (const tail of [second, again]) tail.end()
 })
 
+t.test('the URL of a tail may have its subscription', async (t) => {
+  const tail = await openTail(service, service.token, '?q=host:named&max=2&id=u')
+  await eventually(
+    async () => tail.messages,
+    (all) => all.some(({ type, id }) => type === 'tail:subscribed' && id === 'u'),
+  )
+  await ingest([...events(3, { host: 'named' }), ...events(1, { host: 'other' })])
+  const messages = await tail.untilMatched(3, 'u')
+  const { watermark } = messages[0] ?? { watermark: '' }
+  t.ok(messages.every(({ rows }) => rows.length <= 2))
+  t.ok(idsOf(messages).length > 0)
+  tail.end()
+  for (const [query, path] of [
+    ['?q=severity:eror2', 'q'],
+    ['?max=many', 'subscribe.max'],
+    ['?query=x', 'subscribe.query'],
+  ] as const) {
+    const wrong = await openTail(service, service.token, query)
+    const [error] = await eventually(
+      async () => wrong.messages,
+      (all) => all.length > 0,
+    )
+    t.match(error, { type: 'tail:error', error: { code: 'validation_error', path } }, query)
+    wrong.end()
+  }
+  await ingest(events(2, { host: 'named' }))
+  const resumed = await openTail(service, service.token, `?q=host:named&resume=${watermark}`)
+  t.match(await resumed.untilMatched(2), [{ matched: 2, left_out: 0 }])
+  resumed.end()
+})
+
+t.test('what a subscription missed is bounded, as what arrives is', async (t) => {
+  const first = await openTail(service)
+  const { watermark } = await first.subscribe({ q: 'host:large' })
+  first.end()
+  const padding = 'x'.repeat(50_000)
+  for (let i = 0; i < 10; i++) await ingest(events(1, { host: 'large', tags: { padding, i } }))
+  await settled(service)
+  const second = await openTail(service)
+  await second.subscribe({ q: 'host:large', max: 500 }, watermark)
+  const messages = await second.untilMatched(10)
+  t.match(messages, [{ matched: 10, left_out: 5 }])
+  second.end()
+})
+
 t.test('what is wrong with a message is told, and the connection stays', async (t) => {
   const tail = await openTail(service)
   await tail.subscribe({ id: 'good', max: 1 })
