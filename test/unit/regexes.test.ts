@@ -1,8 +1,8 @@
 /** No regular expression of the program takes more than linear time, whatever it is given. */
 import { readFileSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { parseSync, Visitor } from 'oxc-parser'
 import t from 'tap'
-import ts from 'typescript'
 import { findAttack } from '../support/regex-attack.js'
 
 const SRC = new URL('../../../src/', import.meta.url)
@@ -23,18 +23,18 @@ function inSources(): { readonly literals: Found[]; readonly makers: string[]; f
   )
   for (const name of files) {
     const text = readFileSync(new URL(name, SRC), 'utf8')
-    const file = ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true)
-    const visit = (node: ts.Node): void => {
-      if (ts.isRegularExpressionLiteral(node)) {
-        const end = node.text.lastIndexOf('/')
-        const line = file.getLineAndCharacterOfPosition(node.pos).line + 1
-        const regex = new RegExp(node.text.slice(1, end), node.text.slice(end + 1))
+    const visitor = new Visitor({
+      Literal(node) {
+        if (!('regex' in node)) return
+        const line = text.slice(0, node.start).split('\n').length
+        const regex = new RegExp(node.regex.pattern, node.regex.flags)
         literals.push({ place: `${name}:${line}`, regex })
-      }
-      if (ts.isNewExpression(node) && node.expression.getText() === 'RegExp') makers.push(name)
-      ts.forEachChild(node, visit)
-    }
-    visit(file)
+      },
+      NewExpression({ callee }) {
+        if (callee.type === 'Identifier' && callee.name === 'RegExp') makers.push(name)
+      },
+    })
+    visitor.visit(parseSync(name, text).program)
   }
   return { literals, makers: [...new Set(makers)], files: files.length }
 }
