@@ -29,3 +29,4 @@ GROUP BY source
 HAVING occurrences > 0
 ORDER BY occurrences DESC, source
 LIMIT {limit:UInt32}
+SETTINGS max_threads = 1
