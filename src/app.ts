@@ -54,6 +54,7 @@ import { replayScope, resubmit, uploadSubmission, type UploadedFile } from './in
 import { createDeletions, createErasure } from './ingest/deletions.js'
 import { createInsights } from './insights/insights.js'
 import { BufferPool } from './lib/buffer-pool.js'
+import { trimAtRest } from './lib/rest.js'
 import { BlockPool } from './wal/block-pool.js'
 import type { BodyResult } from './ingest/block.js'
 import { PRIORITIES, type EventRecord } from './model/event.js'
@@ -122,6 +123,8 @@ const WAL_CACHE_BYTES = 64 * 1024 * 1024
 const FREE_BUFFER_BYTES = 32 * 1024 * 1024
 /** Free buffers that are kept for the next blocks: as many as the WAL caches, and some that fill up. */
 const FREE_BLOCK_BYTES = WAL_CACHE_BYTES + 32 * 1024 * 1024
+/** When nothing has come in for so long, free buffers are given back to the system. */
+const REST_MS = 30_000
 /** Signatures that every thread knows, 16 bytes each. */
 const SIGNATURES = 1 << 18
 const REPLAY_LOCK_MS = 15_000
@@ -284,6 +287,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     // The WAL, and what an earlier run left in it.
     const bufferPool = new BufferPool(FREE_BUFFER_BYTES)
     const blockPool = new BlockPool(FREE_BLOCK_BYTES)
+    closers.push(trimAtRest([bufferPool, blockPool], REST_MS))
     const walDir = join(dataDir.path, 'wal')
     const wal = await Wal.open({
       dir: walDir,

@@ -33,6 +33,16 @@ export class BufferPool {
     return this.#freeBytes
   }
 
+  /** Grows with each call of `acquire`. */
+  get acquires(): number {
+    return this.#acquires
+  }
+
+  /** Gives up the free buffers. */
+  trim(): void {
+    while (this.#freeBytes > 0) this.#drop()
+  }
+
   /** @returns a buffer of at least `bytes` bytes, whose content is undefined */
   acquire(bytes: number): ArrayBufferLike {
     if (bytes < POOLED_FROM) return new ArrayBuffer(bytes)

@@ -39,6 +39,7 @@ export class BlockPool {
   #free: Chunk[] = []
   #bytes = 0
   #freeBytes = 0
+  #acquires = 0
 
   /** @param maxFreeBytes limit of the buffers without slices */
   constructor(maxFreeBytes: number) {
@@ -54,8 +55,21 @@ export class BlockPool {
     return this.#freeBytes
   }
 
+  /** Grows with each call of `acquire`. */
+  get acquires(): number {
+    return this.#acquires
+  }
+
+  /** Gives up the free buffers. */
+  trim(): void {
+    this.#bytes -= this.#freeBytes
+    this.#freeBytes = 0
+    this.#free = []
+  }
+
   /** @returns a slice of at least `bytes` bytes, whose content is undefined */
   acquire(bytes: number): BlockSlice {
+    this.#acquires++
     const chunk = takeFrom(this.#open, bytes) ?? this.#takeFree(bytes) ?? this.#make(bytes)
     const { buffer, used } = chunk
     const slice = { buffer, at: used, bytes: buffer.byteLength - used }

@@ -54,3 +54,14 @@ void test('the bytes of free buffers are bounded, and unused sizes are dropped f
     'the unused size is dropped',
   )
 })
+
+void test('free buffers can be given up', async (t) => {
+  const pool = new BufferPool(4 * MIB)
+  const [kept, ...free] = [1, 2, 3].map(() => pool.acquire(MIB))
+  for (const buffer of free) pool.release(buffer)
+  pool.trim()
+  t.same([pool.bytes, pool.freeBytes], [MIB, 0])
+  t.notOk(free.includes(pool.acquire(MIB)))
+  pool.release(kept ?? new ArrayBuffer(0))
+  t.equal(pool.acquire(MIB), kept, 'the pool goes on')
+})

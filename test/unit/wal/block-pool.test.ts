@@ -32,6 +32,17 @@ void test('the bytes of free buffers are bounded', async (t) => {
   t.same([pool.bytes, pool.freeBytes], [16 * MIB, 16 * MIB])
 })
 
+void test('free buffers can be given up', async (t) => {
+  const pool = new BlockPool(64 * MIB)
+  const [kept, free] = [pool.acquire(5 * MIB), pool.acquire(5 * MIB)]
+  pool.retain(kept, 5 * MIB)
+  pool.release(free)
+  pool.trim()
+  t.same([pool.bytes, pool.freeBytes], [8 * MIB, 0])
+  pool.release(kept)
+  t.equal(pool.acquire(5 * MIB).buffer, kept.buffer, 'the pool goes on')
+})
+
 void test('a slice is retained once and released once', async (t) => {
   const pool = new BlockPool(MIB)
   const slice = pool.acquire(10)
