@@ -216,16 +216,16 @@ export class Analysis {
 
 function toFound(key: SeriesKey, finding: Finding, startHour: number): FoundAnomaly {
   const anomaly = toAnomaly(key, finding, startHour)
-  const course = finding.course.map(({ to, ...progress }) => ({
-    ...progress,
-    endedAtMs: (startHour + to) * HOUR_MS,
-    gravity: gravityOf({ ...anomaly, ...progress }),
-  }))
+  const course = finding.course.map(({ to, ...progress }) => {
+    const known = { ...progress, endedAtMs: (startHour + to) * HOUR_MS }
+    return { ...known, gravity: gravityOf({ ...anomaly, ...known }) }
+  })
   return { anomaly, course }
 }
 
 function toAnomaly(key: SeriesKey, finding: Finding, startHour: number): InsightAnomaly {
   const toMs = (index: number): number => (startHour + index) * HOUR_MS
+  const [startedAtMs, endedAtMs] = [toMs(finding.from), toMs(finding.to)]
   const { scope, source, severity, templateId } = key
   const own = scope === 'severity' ? severity : ''
   const direction = isRise(finding.kind) ? 'up' : 'down'
@@ -238,15 +238,15 @@ function toAnomaly(key: SeriesKey, finding: Finding, startHour: number): Insight
     source,
     severity,
     templateId,
-    startedAtMs: toMs(finding.from),
-    endedAtMs: toMs(finding.to),
+    startedAtMs,
+    endedAtMs,
     detectedAtMs: toMs(finding.noticedAt + 1),
     observed: finding.observed,
     expected: Math.round(finding.expected * 10) / 10,
     expectedLeast: finding.range[0],
     expectedMost: finding.range[1],
     score: finding.score,
-    gravity: gravityOf({ ...finding, scope, severity }),
+    gravity: gravityOf({ ...finding, scope, severity, startedAtMs, endedAtMs }),
     partOf: null,
   }
 }

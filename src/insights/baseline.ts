@@ -33,6 +33,8 @@ export interface Baseline {
   readonly usualBurst: number
   /** Excess of the second greatest burst, where two would be anomalies of another series; 0 = none. */
   readonly burst: number
+  /** Hours in a row that stood out as too many, reached four times in the training. */
+  readonly usualRun: number
 }
 
 export interface UsualSurprise {
@@ -68,8 +70,8 @@ const TRIMMED_MEAN_OF_SQUARE = 0.44
  */
 export const NOTABLE = 4.4
 const USUAL_TIMES = 4
-/** Hours of less surprise than this are no part of `usualUp`, `usualDown` and `usualBurst`. */
-const OUTSTANDING = 2.5
+/** Hours of less surprise than this are no part of `usualUp`, `usualDown`, `usualBurst` and `usualRun`. */
+export const OUTSTANDING = 2.5
 /** Up to this many values insertion sort is faster than quickselect. */
 const INSERTION_MOST = 64
 /** Below this surprise the normal approximation is near enough. */
@@ -281,7 +283,7 @@ function levelsOf(
 }
 
 type Spread = Pick<Baseline, 'dispersion' | 'clumping' | 'emptyShare' | 'correlation'>
-type Usuals = Pick<Baseline, 'usualUp' | 'usualDown' | 'usualBurst' | 'burst'>
+type Usuals = Pick<Baseline, 'usualUp' | 'usualDown' | 'usualBurst' | 'burst' | 'usualRun'>
 
 interface SpreadOptions {
   readonly profile: readonly number[]
@@ -321,10 +323,12 @@ function usualsOf(n: number, spread: Spread & Pick<Baseline, 'levelError'>): Usu
   const up = usual(n, 1, values)
   const burst = (greatest[1] ?? 0) < NOTABLE ? 0 : second
   const down = usual(n, -1, values)
+  const usualRun = runOf(n)
   sumSixHours(n, spread)
   return {
     usualBurst,
     burst,
+    usualRun,
     usualUp: { hour: up, sixHours: usual(n, 1, values) },
     usualDown: { hour: down, sixHours: usual(n, -1, values) },
   }
@@ -376,6 +380,21 @@ function usual(n: number, sign: 1 | -1, sizes: Float64Array): number {
     lastAt = i
   }
   insertDescending(most, peak)
+  return most[USUAL_TIMES - 1] ?? 0
+}
+
+/** The fourth longest run of hours whose surprise, in `values`, stands out. */
+function runOf(n: number): number {
+  const most = greatest.fill(0)
+  let run = 0
+  for (let i = 0; i <= n; i++) {
+    if (i < n && (values[i] ?? 0) >= OUTSTANDING) {
+      run++
+      continue
+    }
+    if (run > 0) insertDescending(most, run)
+    run = 0
+  }
   return most[USUAL_TIMES - 1] ?? 0
 }
 

@@ -1,4 +1,4 @@
-import { mostOfHour, NOTABLE, sharedOver, type Baseline } from './baseline.js'
+import { mostOfHour, NOTABLE, OUTSTANDING, sharedOver, type Baseline } from './baseline.js'
 import { DAY_HOURS, WEEK_HOURS, type Hours } from './frame.js'
 import { surprise } from './negative-binomial.js'
 import { expectedCounts, type RollingBaseline } from './rolling-baseline.js'
@@ -30,8 +30,9 @@ const UNCERTAIN_DAYS = 2
 const BEYOND_BURSTS = 1.5
 /** Least multiple of the surprise that the series reaches time and again. */
 const BEYOND_USUAL = 1.8
-/** Bursts of so many hours are an anomaly whatever their size. */
+/** Of a series of bursts so many hours in a row last, and so many more than its runs of bursts usually have. */
 const LASTING_HOURS = 3
+const BEYOND_RUNS = 2
 /** What each doubling of a burst adds to its score: under a Pareto tail of index 1.3, near 4.7 deviations. */
 const DOUBLING = 0.2
 /** Surprise from which on an hour next to an anomaly belongs to it. */
@@ -251,8 +252,11 @@ function scoreOf(series: Series, span: Span): number {
   const judge = judgeOf(series, from, end + 1, sum)
   if (judge === null) return 0
   const deviations = Math.abs(surpriseOf(sum, judge))
-  if (deviations < thresholdOf(judge.baseline, span)) return 0
-  const score = isUp ? scoreOfRise(series, span, { judge, deviations }) : deviations
+  const run = isUp ? scoreOfRun(series, span, judge) : 0
+  const lasts = run >= leastScore(judge.baseline)
+  if (!lasts && deviations < thresholdOf(judge.baseline, span)) return 0
+  const alone = isUp ? scoreOfRise(series, span, { judge, deviations }) : deviations
+  const score = lasts ? Math.max(run, deviations) : alone
   if (score === 0 || isWeekly(series, span, judge) || isRepeated(series, span, judge)) return 0
   return score
 }
@@ -263,9 +267,34 @@ interface Judged {
 }
 
 /**
- * The tail of bursts is heavy: however great one is, a greater one comes. So in a series that has them an hour or two
- * get a score by their size, and three hours are an anomaly only when each of them stands out.
+ * The surprise of a span in which every hour stands out, when these are more in a row than the bursts of the series; else 0.
+ * Bursts come by themselves: where one hour in forty has one, three in a row are less likely than one in 60,000, whatever
+ * their size. The surprises of the hours are added, none above what would be an anomaly alone, over the deviation of such
+ * a sum: neighbours are correlated, and all share the error of the level.
+ *
+ * Sources: Wald and Wolfowitz, On a test whether two samples are from the same population, 1940 (runs); Stouffer's sum of
+ * standard normal deviates, for dependent ones by Strube, Psychological Bulletin 1985.
  */
+function scoreOfRun(series: Series, { from, end, sum: whole }: Span, { baseline }: Judge): number {
+  const span = end + 1 - from
+  const { usualRun, correlation, dispersion, clumping, levelError } = baseline
+  if (span < Math.max(LASTING_HOURS, usualRun + BEYOND_RUNS)) return 0
+  let surprises = 0
+  for (let i = from; i <= end; i++) {
+    const sum = sumOf(series, i, i + 1)
+    const judge = judgeOf(series, i, i + 1, sum)
+    const own = judge === null ? 0 : surpriseOf(sum, judge)
+    if (own < OUTSTANDING) return 0
+    surprises += Math.min(NOTABLE, own)
+  }
+  const mean = whole.expected / span
+  const ofLevel = levelError ** 2 * mean
+  const common = ofLevel / (clumping + dispersion ** 2 * mean + ofLevel)
+  const variance = span * sharedOver(span, correlation) * (1 - common) + span * span * common
+  return surprises / Math.sqrt(variance)
+}
+
+/** The tail of bursts is heavy: however great one is, a greater one comes. So an hour or two get a score by their size. */
 function scoreOfRise(series: Series, { from, end }: Span, { judge, deviations }: Judged): number {
   const { burst, usualBurst } = judge.baseline
   const span = end + 1 - from
@@ -273,10 +302,8 @@ function scoreOfRise(series: Series, { from, end }: Span, { judge, deviations }:
   const excess = observed - expected
   if (excess < BEYOND_BURSTS * usualBurst) return 0
   if (burst === 0 || span > LASTING_HOURS) return deviations
-  if (span < LASTING_HOURS)
-    return Math.min(deviations, NOTABLE + DOUBLING * Math.log2(Math.max(1, excess / burst)))
-  for (let i = from; i <= end; i++) if (!belongs(series, i, true)) return 0
-  return deviations
+  if (span === LASTING_HOURS) return 0
+  return Math.min(deviations, NOTABLE + DOUBLING * Math.log2(Math.max(1, excess / burst)))
 }
 
 const leastScore = ({ trained }: Baseline): number =>
@@ -307,12 +334,12 @@ function isWeekly(series: Series, { from, end, isUp }: Span, judge: Judge): bool
  * was shifted. That a steady series is silent again is not usual.
  */
 function isRepeated(series: Series, { from, end, sum, isUp }: Span, judge: Judge): boolean {
-  const isSilent = sum.observed <= SILENT_SHARE * sum.expected
-  if (isSilent && judge.baseline.emptyShare <= STEADY_EMPTY_SHARE) return false
+  const isSteady = judge.baseline.emptyShare <= STEADY_EMPTY_SHARE
+  const isSilent = isSteady && countOf(series, from, end + 1) === 0
   return REPEATS_AFTER.some((after) =>
     JITTER.some((by) => {
       const [first, last] = [from - after + by, end - after + by]
-      if (first < 0) return false
+      if (first < 0 || (isSilent && countOf(series, first, last + 1) === 0)) return false
       const [before, usual] = earlierSum(series, { from: first, to: last + 1, asAt: end })
       if (isUp ? before < AGAIN_RISE * usual : before > AGAIN_FALL * usual) return false
       if (Math.abs(before - usual) < LEAST_DIFFERENCE / 2) return false

@@ -5,8 +5,12 @@ import {
   type InsightAnomaly,
 } from '../model/insights.js'
 import type { Severity } from '../model/event.js'
+import { HOUR_MS } from '../model/time.js'
 
-type Graded = Pick<InsightAnomaly, 'observed' | 'expected' | 'score'> & {
+type Graded = Pick<
+  InsightAnomaly,
+  'observed' | 'expected' | 'score' | 'startedAtMs' | 'endedAtMs'
+> & {
   readonly scope: AnomalyScope
   readonly kind: AnomalyKind
   readonly severity: Severity | null
@@ -14,12 +18,14 @@ type Graded = Pick<InsightAnomaly, 'observed' | 'expected' | 'score'> & {
 
 /** The first occurrence of a CRITICAL message has at least this gravity. */
 const NEW_CRITICAL = 10
+/** A spike of a single hour has this part of the gravity: bursts of errors come and go, an incident lasts. */
+const PASSING = 0.7
 /** A change by less than a factor of two has a smaller part of the gravity, and at least this one. */
 const LEAST_SIZE = 0.5
 
 /**
  * Grades how much an anomaly matters: its score, which says how sure it is and grows while it lasts, times how severe
- * it is, times how large.
+ * it is, times how large, times how long.
  *
  * | of | times |
  * |---|---|
@@ -32,7 +38,8 @@ export function gravityOf(anomaly: Graded): number {
   const { kind, severity, score, observed, expected } = anomaly
   const doublings = Math.abs(Math.log2((observed + 0.5) / (expected + 0.5)))
   const size = Math.max(LEAST_SIZE, Math.min(1, doublings))
-  const gravity = score * severeness(anomaly) * size
+  const isPassing = kind === 'spike' && anomaly.endedAtMs - anomaly.startedAtMs <= HOUR_MS
+  const gravity = score * severeness(anomaly) * size * (isPassing ? PASSING : 1)
   const least = kind === 'new' && severity === 'CRITICAL' ? NEW_CRITICAL : 0
   return Math.round(Math.max(least, gravity) * 10) / 10
 }

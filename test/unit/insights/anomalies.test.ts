@@ -195,6 +195,9 @@ test('of a source with bursts a greater one is told but not sure, and one that l
   t.ok(burst !== undefined && burst.score < 7, JSON.stringify(burst?.score))
   const [lasting] = withMore(8, 300)
   t.ok(lasting !== undefined && lasting.score > 7, JSON.stringify(lasting?.score))
+  // No hour of it is greater than an ordinary burst.
+  const [row] = withMore(4, 60)
+  t.match(row, { kind: 'spike', from: AT, noticedAt: AT + 2 })
   const others = find(counts(9, (hour) => 5 + (bursts[hour] ?? 0)))
   // Three of them in a row by chance are the one that lasts.
   const sure = others.filter(({ score }) => score >= 6)

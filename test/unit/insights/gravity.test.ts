@@ -2,11 +2,20 @@ import { test } from 'tap'
 import { usualHours } from '../../../src/insights/explanation.js'
 import { gravityOf } from '../../../src/insights/gravity.js'
 import { newErrorsOf, notableErrors } from '../../../src/insights/new-errors.js'
+import { HOUR_MS } from '../../../src/model/time.js'
 
 const WEEK = 168
-const change = { observed: 0, expected: 60, score: 8, scope: 'source', severity: null } as const
+const change = {
+  observed: 0,
+  expected: 60,
+  score: 8,
+  scope: 'source',
+  severity: null,
+  startedAtMs: 0,
+  endedAtMs: HOUR_MS,
+} as const
 
-test('gravity weighs severity, scope and size', async (t) => {
+test('gravity weighs severity, scope, size and how long a spike lasts', async (t) => {
   const silent = gravityOf({ ...change, kind: 'silence' })
   t.equal(silent, 16)
   t.ok(gravityOf({ ...change, kind: 'drop', observed: 38 }) < silent, 'a small drop')
@@ -14,6 +23,9 @@ test('gravity weighs severity, scope and size', async (t) => {
   const critical = { ...change, scope: 'template', severity: 'CRITICAL', score: 2 } as const
   t.ok(gravityOf({ ...critical, kind: 'new', observed: 1, expected: 0.1 }) >= 10)
   t.equal(gravityOf({ ...critical, kind: 'silence' }), 1)
+  const errors = { ...change, kind: 'spike', severity: 'ERROR', scope: 'severity' } as const
+  t.equal(gravityOf({ ...errors, observed: 200 }), 11.2)
+  t.equal(gravityOf({ ...errors, observed: 200, endedAtMs: 2 * HOUR_MS }), 16)
 })
 
 test('a template is new to two weeks of a known source, unless there are new ones all the time', async (t) => {
