@@ -198,6 +198,24 @@ export class BlockEncoder {
     return { next, accepted: calls.acceptedLines(), dropped: calls.droppedLines() }
   }
 
+  /**
+   * Adds lines of the body that stand each behind a known head, up to the first that must be parsed.
+   *
+   * @returns also the numbers of their heads, until the next call
+   */
+  readHeaded(from: number, most: number): LinesRead & { readonly heads: Uint32Array } {
+    const { calls } = this.#kernel
+    const next = calls.readHeaded(from, this.#bodyBytes, Math.min(most, 0x7fff_ffff))
+    const [accepted, dropped] = [calls.acceptedLines(), calls.droppedLines()]
+    const at = calls.addressOf(layout.PASSED_HEADS)
+    return { next, accepted, dropped, heads: this.#kernel.words32(at, accepted + dropped) }
+  }
+
+  /** Makes a line of the body a head of records. @param source is that of records that name none */
+  setHead(from: number, to: number, no: number, source: string): void {
+    this.#kernel.calls.setHead(from, to - from, no, this.#word(source))
+  }
+
   /** Sets the source of the next lines that name none. */
   setDefaultSource(source: string): void {
     this.#kernel.calls.setDefaultSource(this.#word(source))

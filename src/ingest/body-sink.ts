@@ -86,6 +86,17 @@ export class BodySink implements EventSink, RecordTaker {
     return { next, taken: accepted + dropped }
   }
 
+  setHead(from: number, to: number, no: number, source: string): void {
+    this.#encoders.block.setHead(from, to, no, source)
+  }
+
+  takeHeaded(from: number, most: number): { readonly next: number; readonly heads: Uint32Array } {
+    const { next, accepted, dropped, heads } = this.#encoders.block.readHeaded(from, most)
+    this.#accepted += accepted
+    this.#dropped += dropped
+    return { next, heads }
+  }
+
   setDefaultSource(source: string): void {
     this.#encoders.block.setDefaultSource(source)
   }

@@ -22,6 +22,19 @@ export type Member = keyof typeof MEMBERS
  * the same record means as a line of `/ingest`.
  */
 export interface RecordTaker extends LineTaker {
+  /**
+   * Makes a line of the body a head: further lines with the same bytes stand before a record each.
+   *
+   * @param no as `takeHeaded` gives it
+   * @param source is that of records that name none
+   */
+  setHead(from: number, to: number, no: number, source: string): void
+  /**
+   * Encodes records that stand behind heads, from an offset on, up to the first that must be parsed.
+   *
+   * @returns the offset after them, and the number of the head of each
+   */
+  takeHeaded(from: number, most: number): { readonly next: number; readonly heads: Uint32Array }
   /** Sets the source of the next records that name none. */
   setDefaultSource(source: string): void
   /** Sets a text of the next records, until it is set again; '' for none. */

@@ -24,6 +24,8 @@ interface Exports {
     utc: number,
   ): void
   readLines(from: number, length: number, most: number): number
+  setHead(from: number, length: number, no: number, source: number): void
+  readHeaded(from: number, length: number, most: number): number
   setDefaultSource(source: number): void
   setMember(member: number, start: number, length: number): number
   addRecord(seen: number, ms: number, start: number, length: number, isUtf8: number): number

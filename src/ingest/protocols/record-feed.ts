@@ -42,6 +42,19 @@ export class RecordFeed {
     return true
   }
 
+  /** Makes a line of the body a head of records. See `RecordTaker`. */
+  setHead(from: number, to: number, no: number, source: string): void {
+    this.#taker?.setHead(from, to, no, source)
+  }
+
+  /** Adds the records at an offset that stand behind heads. @returns the offset behind them, and the number of the head of each */
+  headed(from: number): { readonly next: number; readonly heads: Uint32Array } {
+    if (this.#taker === null) return { next: from, heads: NO_HEADS }
+    const taken = this.#taker.takeHeaded(from, this.#decoder.left + 1)
+    this.#decoder.count(taken.heads.length)
+    return taken
+  }
+
   /** Adds the line of JSON at an offset. @returns the offset behind it, or the same for a line that must be decoded */
   line(from: number): number {
     if (this.#taker === null) return from
@@ -50,3 +63,5 @@ export class RecordFeed {
     return next
   }
 }
+
+const NO_HEADS = new Uint32Array(0)

@@ -7,6 +7,7 @@
 import * as layout from '../layout'
 import * as block from './block'
 import { initBytes } from './bytes'
+import * as heads from './heads'
 import { setSecrets } from './hash'
 import * as line from './line'
 import { newBytes, reserve, zeroed } from './memory'
@@ -106,6 +107,7 @@ export function beginBody(
   mayBeHigh = high
   mayLackZone = utc
   body++
+  heads.clearHeads()
 }
 
 /** Sets the source of the next lines that name none. */
@@ -117,7 +119,7 @@ let accepted: u32 = 0
 let dropped: u32 = 0
 let lines: u32 = 0
 
-/** Counts the lines that the last call of `readLines` stored. */
+/** Counts the lines that the last call of `readLines` or `readHeaded` stored. */
 export function acceptedLines(): u32 {
   return accepted
 }
@@ -145,6 +147,37 @@ export function readLines(from: usize, length: usize, most: u32): usize {
     if (verdict == 0) break
     if (verdict == 1) accepted++
     else dropped++
+    at = line.lineEnd
+  }
+  return at - base
+}
+
+/** Lets a line of the body stand before further records: its offset, the caller's number of it, and their source. */
+export function setHead(from: usize, length: usize, no: u32, source: u32): void {
+  heads.setHead(input.ptr + from, length, no, source)
+}
+
+/**
+ * Reads records of the body from offset `from`, at most `most` of them, each a line behind a known head.
+ *
+ * @returns the offset of the first head that is not known or whose record must be parsed, `length` when all were read
+ */
+export function readHeaded(from: usize, length: usize, most: u32): usize {
+  const base = input.ptr
+  const end = base + length
+  let at = base + from
+  accepted = 0
+  dropped = 0
+  heads.passed.length = 0
+  while (at < end && accepted + dropped < most) {
+    const head = heads.headAt(at, end)
+    if (head == 0) break
+    defaultSource = heads.sourceOf(head)
+    const verdict = readLine(heads.recordAt, end)
+    if (verdict == 0) break
+    if (verdict == 1) accepted++
+    else dropped++
+    heads.pass(head)
     at = line.lineEnd
   }
   return at - base
@@ -441,6 +474,8 @@ export function addressOf(what: u32): usize {
       return block.wideMessages.ptr
     case layout.ROW_TIMES_F64:
       return block.timesF64
+    case layout.PASSED_HEADS:
+      return heads.passed.ptr
     default:
       return 0
   }

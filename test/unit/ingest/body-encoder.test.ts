@@ -534,6 +534,73 @@ void test('records that are handed on in parts give the same block as decoded on
   }
 })
 
+/** Lines of bulk requests; `#` is the number of the line. */
+const BULK_LINES = [
+  '{"index":{"_index":"app-2026.11.21"}}',
+  '{"create":{"_index":"other"}}',
+  ' {"create":{}}\r',
+  '{"create":{"_index":"app-2026.11.21","_id":"#"}}',
+  '{"update":{"_index":"app"}}',
+  '{"delete":{"_index":"app"}}',
+  `{"index":{"_index":"app"},"more":"${'x'.repeat(250)}"}`,
+  '{"@timestamp":"2026-11-21T09:28:19Z","message":"order # paid","level":"warn","host":"h"}',
+  '{"message":"the same","source":"own"}',
+  '{"message":"Grüße #","k":"v","n":5}\r',
+  '{"message":"nested","a":{"b":#}}',
+  '{"doc":{"message":"of an update"}}',
+  'no JSON',
+  '',
+]
+
+void test('a bulk request means the same whether its documents are parsed or not', async (t) => {
+  const [encoder, other] = [createEncoder(), createEncoder()]
+  const body = { format: 'elasticsearch/bulk', protocol: 'elasticsearch' } as const
+  let accepted = 0
+  const pairs = array(tuple(constantFrom(...BULK_LINES.slice(0, 3)), constantFrom(...BULK_LINES)))
+  const lines = oneof(
+    array(constantFrom(...BULK_LINES)),
+    pairs.map((all) => all.flat()),
+  )
+  await assertAll(lines, async (all) => {
+    const bytes = bytesOf(all.map((line, i) => line.replace('#', String(i))).join('\n'))
+    const got = collect()
+    const context = { ...ingestContext, maxMessageBytes: MAX_MESSAGE }
+    const reply = parserOf(body.format)(Buffer.from(bytes), context, got)
+    const parts = await encode(encoder, [{ ...body, bytes }])
+    const decoded = await encode(other, [{ format: 'events', events: got.events }])
+    const rejects = got.rejects.map(({ line, reason, message }) => ({
+      line,
+      code: reason,
+      message,
+    }))
+    accepted += got.events.length
+    return (
+      isDeepStrictEqual(shown(parts.block), shown(decoded.block)) &&
+      parts.bodies[0]?.reply === reply?.(rejects)
+    )
+  })
+  t.ok(accepted > 500, `${accepted} accepted`)
+})
+
+void test('documents of known actions are not parsed', (t) => {
+  const [one, two] = ['{"create":{"_index":"a"}}', '{"create":{"_index":"b"}}']
+  const document = '{"message":"up"}'
+  const lines = [one, document, two, document, one, document, '{"create":{}}', document]
+  const body = Buffer.from(lines.join('\n'))
+  const block = createBlock()
+  block.begin(NOW, 'v1')
+  const context = { nowMs: NOW, environment: '', defaultSource: '', maxMessageBytes: 400 }
+  block.beginBody(body, { ...context, isUtf8: true, isUtc: true }, () => 'store')
+  block.setHead(0, one.length, 7, 'a')
+  const from = body.indexOf(two)
+  block.setHead(from, from + two.length, 9, 'b')
+  const { heads, ...read } = block.readHeaded(0, 99)
+  t.same([...heads], [7, 9, 7])
+  t.same(read, { next: body.indexOf('{"create":{}}'), accepted: 3, dropped: 0 })
+  t.same(block.finish()?.sources, ['a', 'b'])
+  t.end()
+})
+
 /** Whether the records are rows of their own, one after the other in every order, alone and with others. */
 async function areDistinct(
   records: readonly object[],

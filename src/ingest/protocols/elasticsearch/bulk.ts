@@ -39,12 +39,17 @@ export function decodeBulk(
   const lines = new Lines(bytes)
   const actions: Action[] = []
   const known = new KnownActions(documents.defaultIndex)
-  while (lines.skip()) {
+  for (;;) {
+    for (const no of documents.takeKnown(lines)) actions.push(known.at(no))
+    if (!lines.skip()) break
     if (lines.isBlank()) continue
-    const action = known.read(lines)
-    const no = actions.length + 1
-    if (action === null) documents.reject(no, NO_ACTION, lines.text())
-    else if (action.operation !== 'delete') documents.put(no, action, lines)
+    const { action, no } = known.read(lines)
+    const line = actions.length + 1
+    if (action === null) documents.reject(line, NO_ACTION, lines.text())
+    else if (action.operation !== 'delete') {
+      if (no !== -1) documents.know(no, action, lines)
+      documents.put(line, action, lines)
+    }
     actions.push(action ?? NO_OPERATION)
   }
   return (errors) => writeItems(actions, errors)
@@ -130,46 +135,32 @@ class Lines {
 const MAX_ACTIONS = 256
 const MAX_ACTION_BYTES = 256
 
-/** The actions of a body, of which most are written alike. */
+/** The actions of a body without an id, of which most are written alike. */
 class KnownActions {
   readonly #defaultIndex: string
-  readonly #known = new Map<string, Action>()
-  #last: Action | null = null
-  #lastFrom = 0
-  #lastTo = 0
+  readonly #known = new Map<string, number>()
+  readonly #actions: Action[] = []
 
   constructor(defaultIndex: string) {
     this.#defaultIndex = defaultIndex
   }
 
-  read(lines: Lines): Action | null {
-    const { bytes, from, to } = lines
-    if (this.#last !== null && isSame(bytes, [this.#lastFrom, this.#lastTo], from, to))
-      return this.#last
-    const text = lines.text()
-    const action = this.#known.get(text) ?? readAction(text, this.#defaultIndex)
-    if (action !== null && action.id === null) {
-      if (this.#known.size < MAX_ACTIONS && text.length <= MAX_ACTION_BYTES)
-        this.#known.set(text, action)
-      this.#last = action
-      this.#lastFrom = from
-      this.#lastTo = to
-    }
-    return action
+  at(no: number): Action {
+    return this.#actions[no] ?? NO_OPERATION
   }
-}
 
-function isSame(
-  bytes: Buffer,
-  [otherFrom, otherTo]: readonly [number, number],
-  from: number,
-  to: number,
-): boolean {
-  if (otherTo - otherFrom !== to - from) return false
-  // From behind, because the index stands there.
-  for (let i = to - from - 1; i >= 0; i--)
-    if (bytes[otherFrom + i] !== bytes[from + i]) return false
-  return true
+  /** @returns the action, null for another line; and its number, -1 for one that is not remembered */
+  read(lines: Lines): { readonly action: Action | null; readonly no: number } {
+    const text = lines.text()
+    const known = this.#known.get(text)
+    if (known !== undefined) return { action: this.at(known), no: known }
+    const action = readAction(text, this.#defaultIndex)
+    const isKept = action?.id === null && text.length <= MAX_ACTION_BYTES
+    if (!isKept || this.#actions.length === MAX_ACTIONS) return { action, no: -1 }
+    const no = this.#actions.push(action) - 1
+    this.#known.set(text, no)
+    return { action, no }
+  }
 }
 
 function readAction(text: string, defaultIndex: string): Action | null {
@@ -202,8 +193,6 @@ class Documents {
   readonly #feed: RecordFeed
   readonly #sources = new Map<string, string>()
   readonly defaultIndex: string
-  /** The default source of the feed. */
-  #source: string
 
   constructor(bytes: Buffer, { context, sink, taker }: Taking) {
     this.#context = context
@@ -211,7 +200,6 @@ class Documents {
     this.#decoder = new RecordDecoder(context, sink)
     this.#feed = new RecordFeed(bytes, context, this.#decoder, taker)
     this.defaultIndex = new URLSearchParams(context.params).get('index') ?? ''
-    this.#source = context.defaultSource
   }
 
   reject(no: number, problem: Problem, raw: string): void {
@@ -245,10 +233,23 @@ class Documents {
     else this.#decoder.decode(no, record, raw)
   }
 
+  /** Takes the documents from here on whose actions are known and which need not be parsed. @returns the numbers of their actions */
+  takeKnown(lines: Lines): Uint32Array {
+    const { next, heads } = this.#feed.headed(lines.at)
+    lines.goTo(next)
+    return heads
+  }
+
+  /** Lets the action of the last line be known before documents. */
+  know(no: number, { operation, index }: Action, { from, to }: Lines): void {
+    // The document of an update is within another object.
+    if (operation !== 'update') this.#feed.setHead(from, to, no, this.#sourceOf(index))
+  }
+
   /** Takes a document that need not be parsed. */
   #take(source: string, lines: Lines): boolean {
-    if (source !== this.#source) this.#feed.setDefaultSource((this.#source = source))
     const { at } = lines
+    this.#feed.setDefaultSource(source)
     const next = this.#feed.line(at)
     if (next === at) return false
     lines.goTo(next)
@@ -307,7 +308,7 @@ function itemOf(action: Action, error: LineError | undefined): string {
     return `{"${operation}":{${head},${failure(status, type, error.message)}}}`
   }
   if (operation === 'delete') return `{"delete":{${head},"result":"not_found","status":404}}`
-  return `{"${operation}":{${head},"_version":1,"result":"created","_shards":{"total":1,"successful":1,"failed":0},"status":201}}`
+  return `{"${operation}":{${head},"status":201}}`
 }
 
 /** Reasons for which the sender may not write a document that is otherwise right. */

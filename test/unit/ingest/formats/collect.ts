@@ -85,6 +85,12 @@ export class DecodingTaker implements RecordTaker {
     return { next, taken: 0 }
   }
 
+  setHead(): void {}
+
+  takeHeaded(next: number): { readonly next: number; readonly heads: Uint32Array } {
+    return { next, heads: new Uint32Array(0) }
+  }
+
   setDefaultSource(defaultSource: string): void {
     this.#context = { ...this.#context, defaultSource }
   }
