@@ -16,8 +16,8 @@ const STORED: Reply = { status: 202, body: '' }
 export const betterStack: Protocol = {
   name: 'better_stack',
   parsers: { 'better-stack/logs': decodeBetterStack },
-  routes: (services) => [
-    ingestRoute(
+  routes: (services) => {
+    const route = ingestRoute(
       {
         id: 'better_stack',
         path: '/',
@@ -27,6 +27,8 @@ export const betterStack: Protocol = {
         toErrorReply: laterReply,
       },
       services,
-    ),
-  ],
+    )
+    // Behind other segments it would take what was sent to a mistaken path.
+    return [{ ...route, isJoined: false }]
+  },
 }

@@ -569,6 +569,9 @@ void test('what real clients send is stored once, with all its fields', async (t
       t.match(await ask('POST', path, event), { status: 200, text: /"code":0/ }, path)
     for (const path of ['/a/ingest', '/a/log/v1', '/a/b/v1/input', '/a/v1/logs', '//gelf'])
       t.match(await ask('POST', path, '{"message":"a prefix"}'), { status: /^20[02]$/ }, path)
+    // Better Stack's path is `/`, which would stand behind every mistaken one.
+    for (const path of ['/ingets', '/ingets/', '/v1/lgos/', '/a/b/'])
+      t.match(await ask('POST', path, '{"message":"nowhere"}'), { status: 404 }, path)
     t.match(await ask('GET', '/search/'), { status: 200, text: /You Know, for Search/ })
     t.match(await ask('GET', '/a/_cluster/health'), { status: 200 })
     t.match(await ask('GET', '/a/services/collector/health'), { text: /"code":17/ })
