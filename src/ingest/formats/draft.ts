@@ -115,6 +115,9 @@ export const ownSource = (source: string, context: DecodeContext): string =>
 export const usableSource = (source: unknown): string =>
   typeof source === 'string' && sourceProblem(source) === null ? source : ''
 
+/** Docker's log drivers have the stream of a container under the name `source`. */
+export const isStream = (text: unknown): boolean => text === 'stdout' || text === 'stderr'
+
 export function messageProblem(message: string, maxBytes: number): BareProblem | null {
   if (message === '') {
     return { reason: 'missing_message', message: 'no message: send a text in `message`' }

@@ -15,6 +15,7 @@ import {
   invalid,
   isEventType,
   isProblem,
+  isStream,
   MAX_CHARS,
   ownSource,
   type Problem,
@@ -202,18 +203,26 @@ export class RecordDecoder {
   #findSource(candidates: FieldCandidates, record: JsonRecord, path: string): string {
     if (this.#context.source !== null) return this.#context.source
     const own = record['source']
-    if (typeof own === 'string' && own.trim() !== '') {
-      candidates.take(topCandidate(candidates, 'source', record))
-      return own
-    }
+    const isNamed = typeof own === 'string' && own.trim() !== ''
+    const hasOthers = isNamed && isStream(own) && candidates.of('source').length > 1
+    if (isNamed && !hasOthers) return this.#takeSource(candidates, record, own)
     const isPython = isOfPython(candidates)
     const fits = ({ alias, key, value }: FieldCandidate) => {
       const name = typeof value === 'string' ? usableSource(value) : ''
       // Python's name is that of the logger; Vector's `source_type` is the way in which it got the record.
       const isOther = alias.name === 'name' ? isPython : key === 'source_type'
-      return name === '' || isOther ? null : name
+      if (name === '' || isOther || isStream(name)) return null
+      // Docker's names begin with a slash.
+      return alias.name === 'containername' ? usableSource(name.replace(/^\//, '')) || null : name
     }
-    return candidates.first('source', fits) ?? usableSource(/[^\\/]*$/.exec(path)?.[0] ?? '')
+    const found = candidates.first('source', fits)
+    if (found === null && isNamed) return this.#takeSource(candidates, record, own)
+    return found ?? usableSource(/[^\\/]*$/.exec(path)?.[0] ?? '')
+  }
+
+  #takeSource(candidates: FieldCandidates, record: JsonRecord, source: string): string {
+    candidates.take(topCandidate(candidates, 'source', record))
+    return source
   }
 
   /** Merges a log line in JSON with the record of the transport that wraps it. */

@@ -4,7 +4,7 @@ import type { DecodeContext, EventSink } from '../../model/event.js'
 import type { Reply } from '../../http/reply.js'
 import { httpRoute } from '../../http/routes.js'
 import { INGEST_BYTES } from '../block.js'
-import { MAX_CHARS, usableSource } from '../formats/draft.js'
+import { isStream, MAX_CHARS, usableSource } from '../formats/draft.js'
 import { measure } from '../formats/json-size.js'
 import { parseJson, rawText } from '../formats/json-text.js'
 import { isRecord, type JsonRecord, toWellFormed } from '../formats/json-value.js'
@@ -327,7 +327,9 @@ class Stream {
     const names = usableSource(left['source']) === '' && requestSource !== '' ? [] : SOURCES
     const usable = names.filter((name) => usableSource(left[name]) !== '')
     this.fields = {
-      source: take(usable, Infinity) || requestSource,
+      source:
+        take([...usable.filter((name) => !isStream(left[name])), ...usable], Infinity) ||
+        requestSource,
       host: take(HOSTS, MAX_CHARS.host),
       environment: take(ENVIRONMENTS, MAX_CHARS.environment),
       severity: take(LEVELS, 64),

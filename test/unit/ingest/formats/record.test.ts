@@ -461,6 +461,23 @@ void test('a shipped file gives its path as a tag, and its name as the last reso
   t.match(code, { event: { source: 'nameless' }, tags: { file: '/src/app.js' } })
 })
 
+void test('the stream of a container is its source only when nothing else is named', async (t) => {
+  for (const stream of ['stdout', 'stderr'])
+    for (const [record, source] of [
+      // As Docker's drivers for Fluentd and Splunk write it.
+      [{ container_id: 'a1', container_name: '/cart-1', source: stream, log: 'm' }, 'cart-1'],
+      [{ event: { line: 'm', source: stream, tag: 'cart', attrs: {} }, host: 'h' }, 'cart'],
+      [{ event: { line: 'm', source: stream, tag: '' }, host: 'h' }, 'nameless'],
+      [{ source: stream, service: { name: 'cart' }, msg: 'm' }, 'cart'],
+      [{ source: stream, msg: 'm' }, stream],
+      [{ source: stream, msg: 'm', tag: ' ' }, stream],
+      [{ source: 'stdout.log', tag: 'cart', msg: 'm' }, 'stdout.log'],
+    ] as const) {
+      const { event } = read(record)
+      t.match(event, { source, message: 'm' }, JSON.stringify(record))
+    }
+})
+
 void test('exceptions beside a message can be searched and stay tags', async (t) => {
   const stack = 'TypeError: boom\n    at f (x.js:1:2)'
   const python = 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: bad'

@@ -77,6 +77,18 @@ void test('Loki in Snappy means the same as plain protobuf', async (t) => {
   t.throws(() => decode('loki/push', 'hello'), { code: 'bad_request' })
 })
 
+void test('the stream in the labels of a container is a tag', async (t) => {
+  for (const [labels, source, tags] of [
+    [{ container_name: 'cart-1', source: 'stderr' }, 'cart-1', { source: 'stderr' }],
+    [{ source: 'stderr' }, 'stderr', null],
+    [{ app: 'cart', source: 'files' }, 'files', { app: 'cart' }],
+  ] as const) {
+    const push = { streams: [{ stream: labels, values: [[`${AT}000000`, 'plain']] }] }
+    const { events } = decode('loki/push', JSON.stringify(push))
+    t.match(events, [{ source, message: 'plain', tags }], JSON.stringify(labels))
+  }
+})
+
 void test('events of Splunk take what their request says', async (t) => {
   const body = `{"time":${AT / 1000},"event":"one"}{"event":{"message":{"msg":"two"},"severity":"error"},"host":"own"}{"event":""}`
   const { events, rejects } = decode('splunk/event', body, 'host=asked&sourcetype=st')
