@@ -33,6 +33,7 @@ import { createArrivalReader } from './events/arrivals.js'
 import { createCalendar } from './events/calendar.js'
 import { createEvents } from './events/events.js'
 import { createKpiCache } from './events/kpi-cache.js'
+import { openLedger } from './events/ledger.js'
 import { computeKpis } from './events/kpis.js'
 import { createSeries } from './events/series.js'
 import { createSourceStats } from './events/source-stats.js'
@@ -215,6 +216,14 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const collectorStats = createCollectorStats()
     const sourceStats = createSourceStats(store)
     const deadLetters = createDeadLetters(store)
+    const ledger = await openLedger({
+      store,
+      state,
+      self: dataDir.instanceId,
+      // Nothing asks before there is a pipeline.
+      pipeline: { oldestMs: () => pipeline.oldestMs, waiting: () => pipeline.waiting },
+    })
+    closers.push(() => ledger.close())
 
     // What people work on, and how long it is kept.
     const sourceRecords = entities.collection('source', SourceDoc)
@@ -246,7 +255,12 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       dir: embedded === null ? null : dataDir.path,
       coldAfterDays: config.coldAfterDays,
       audit,
-      metrics,
+      metrics: {
+        droppedForDisk: (rows) => {
+          metrics.droppedForDisk(rows)
+          ledger.restart()
+        },
+      },
     })
     closers.push(() => retention.close())
     const events = createEvents(store, {
@@ -368,6 +382,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       insights,
       records,
       applications,
+      deleting: ledger.deleting,
     })
     const writer = new Writer({
       wal,
@@ -392,6 +407,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         templateStore,
         sources,
         erasure,
+        deleting: ledger.deleting,
         replica,
         metrics,
         log,
@@ -440,6 +456,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       maxBytes: config.pipelineMaxBytes,
       modelVersion: () => model.modelVersion,
       learnSignature: (lo, hi, templateNo) => signatures.put(lo, hi, templateNo),
+      onAcknowledged: ledger.acknowledged,
       onAccepted: (sums, block) => {
         if (block !== null) metrics.stored(block)
         for (const bodies of sums) {
@@ -588,6 +605,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       series: createSeries(store),
       calendar: createCalendar(store),
       analytics: createAnalytics({ store, sourceStats }),
+      ledger,
       sourceStats,
       templateStats,
       ...createTemplateSamples(templates, events),

@@ -1,6 +1,7 @@
 import type { Store } from '../clickhouse/client.js'
 import type { State } from '../coordination/state.js'
 import type { Pool } from '../ingest/pool.js'
+import { counted } from '../lib/counted.js'
 import type { Wal } from '../wal/wal.js'
 import { MINUTE_MS } from '../model/time.js'
 import type { Retention } from '../retention/retention.js'
@@ -177,11 +178,11 @@ export const healthProbes = ({
     const { oldestMs } = wal
     return oldestMs > OLD_MS
       ? { status: 'degraded', detail: `events wait for ${Math.round(oldestMs / 1000)} s`, oldestMs }
-      : { status: 'ok', detail: `${wal.bytes} bytes wait`, oldestMs }
+      : { status: 'ok', detail: `${wal.bytes} B wait`, oldestMs }
   },
   workers: async () => {
     await pool.ping()
-    return { status: 'ok', detail: pool.workers === 1 ? '1 thread' : `${pool.workers} threads` }
+    return { status: 'ok', detail: counted(pool.workers, 'thread') }
   },
   alerts: async () => {
     const detail = await alertProblem()

@@ -11,6 +11,7 @@ import type { createAnalytics } from '../events/analytics.js'
 import type { createCalendar } from '../events/calendar.js'
 import type { createEvents } from '../events/events.js'
 import type { createKpiCache } from '../events/kpi-cache.js'
+import type { Ledger } from '../events/ledger.js'
 import type { createSeries } from '../events/series.js'
 import type { SourceStats } from '../events/source-stats.js'
 import type { BodyResult } from '../ingest/block.js'
@@ -61,6 +62,7 @@ export interface Services {
   readonly series: ReturnType<typeof createSeries>
   readonly calendar: ReturnType<typeof createCalendar>
   readonly analytics: ReturnType<typeof createAnalytics>
+  readonly ledger: Pick<Ledger, 'report'>
   readonly templateStats: TemplateStats
   readonly templateSamples: ReturnType<typeof createTemplateSamples>['templateSamples']
   readonly templateVariables: ReturnType<typeof createTemplateSamples>['templateVariables']

@@ -165,6 +165,8 @@ export interface BlockResult {
   readonly dead: DeadBlock | null
   /** The results of the first bodies of the task; the others were not encoded, because these took long. */
   readonly bodies: readonly BodyResult[]
+  /** The time of arrival that the rows and dead letters have. */
+  readonly receivedAtMs: number
 }
 
 /** A result with its block's memory. */

@@ -59,6 +59,7 @@ export class BodyEncoder {
       block: block.finish(slice),
       dead: dead.finish(),
       bodies: results,
+      receivedAtMs: nowMs,
     }
   }
 

@@ -5,6 +5,7 @@ import type { Events } from '../events/events.js'
 import type { EventQuestion } from '../events/occurrences.js'
 import type { TemplateStats } from '../events/template-stats.js'
 import type { Insights } from '../insights/insights.js'
+import { counted } from '../lib/counted.js'
 import { AppError } from '../model/errors.js'
 import type { PriorityStore } from '../priority/store.js'
 import type { Applications } from '../records/applications.js'
@@ -41,6 +42,8 @@ interface Erased {
   readonly insights: Insights
   readonly records: WorkRecords
   readonly applications: Applications
+  /** Counts begin anew after what it runs. */
+  readonly deleting: <T>(work: () => Promise<T>) => Promise<T>
 }
 
 type DeletionCommand = Extract<Command, { readonly kind: 'delete-sources' | 'clear-all' }>
@@ -117,7 +120,9 @@ export function createErasure(erased: Erased) {
     },
     /** Idempotent. @returns the counts for the reply */
     execute: (command: DeletionCommand): Promise<DeletedSources | ClearedAll> =>
-      command.kind === 'delete-sources' ? deleteSources(command.sources) : clearAll(),
+      erased.deleting<DeletedSources | ClearedAll>(() =>
+        command.kind === 'delete-sources' ? deleteSources(command.sources) : clearAll(),
+      ),
   }
 }
 
@@ -232,6 +237,6 @@ const mismatch = (expected: number, events: number): AppError =>
     'count_mismatch',
     events > MOST_EVENTS
       ? `the query matches more than ${MOST_EVENTS} events: delete a shorter time span`
-      : `the query matches ${events} events, not ${expected}`,
+      : `the query matches ${counted(events, 'event')}, not ${expected}`,
     { details: { events, expected } },
   )

@@ -30,6 +30,7 @@ interface Run {
 export interface PackedResult {
   readonly block: RowBlock | null
   readonly dead: DeadBlock | null
+  readonly receivedAtMs: number
   /** For each body: received, accepted, rejected, dropped, bytes, microseconds. */
   readonly counts: Uint32Array
   /** For each body: 1 + the index of its source, 0 without one. */
@@ -86,9 +87,9 @@ export function packTask(
     packed: { ...rest, runs, slice },
     unpack: (result) => {
       isSliceUsed = result.isSliceUsed
-      const { block, dead } = result
+      const { block, dead, receivedAtMs } = result
       const memory = isSliceUsed ? memoryOf(block, slice, blockPool) : NO_MEMORY
-      return { block, dead, bodies: toBodyResults(result), ...memory }
+      return { block, dead, receivedAtMs, bodies: toBodyResults(result), ...memory }
     },
     release: () => {
       for (const buffer of buffers) bufferPool.release(buffer)
@@ -193,7 +194,7 @@ export function unpackTask(packed: PackedTask): BlockTask {
 const COUNTS = 6
 
 export function packResult(
-  { block, dead, bodies }: BlockResult,
+  { block, dead, bodies, receivedAtMs }: BlockResult,
   { slice }: Pick<PackedTask, 'slice'>,
 ): PackedResult {
   const counts = new Uint32Array(bodies.length * COUNTS)
@@ -211,7 +212,16 @@ export function packResult(
     if (source !== undefined) sourceOf[i] = 1 + indexIn(indexOf, source)
   })
   const isSliceUsed = slice !== null && block?.bytes.buffer === slice.buffer
-  return { block, dead, counts, sourceOf, sources: [...indexOf.keys()], others, isSliceUsed }
+  return {
+    block,
+    dead,
+    receivedAtMs,
+    counts,
+    sourceOf,
+    sources: [...indexOf.keys()],
+    others,
+    isSliceUsed,
+  }
 }
 
 /** Whether a result has more than counts and a source. */

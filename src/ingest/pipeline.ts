@@ -1,7 +1,14 @@
 import { ByteShares } from '../lib/byte-shares.js'
 import type { BlockResult, RowBlock, BodyResult, EncodedBlock, MissBlock } from './block.js'
 import { FairQueue, TASK_BODIES, TASK_MS } from './fair-queue.js'
-import { ordersOf, sumsOf, toBody, type AcceptedBodies, type Submission } from './submission.js'
+import {
+  keptOf,
+  ordersOf,
+  sumsOf,
+  toBody,
+  type AcceptedBodies,
+  type Submission,
+} from './submission.js'
 import { claimRecords, idsOf, type ClaimingTask } from './record-claims.js'
 import type { Once } from './once.js'
 import type { Pool } from './pool.js'
@@ -50,6 +57,8 @@ export interface PipelineDeps {
   /** Publishes the template of a signature to all threads. */
   readonly learnSignature: (lo: number, hi: number, templateNo: number) => void
   readonly onAccepted: (bodies: readonly AcceptedBodies[], block: RowBlock | null) => void
+  /** Called at the reply, with the messages that are stored or dead letters. */
+  readonly onAcknowledged: (receivedAtMs: number, messages: number) => void
 }
 
 interface Job {
@@ -151,6 +160,11 @@ export class Pipeline {
   /** How long ago the oldest body was taken up of which something may not be in ClickHouse yet; 0 without one. */
   get oldestMs(): number {
     return this.#unstored.oldestMs
+  }
+
+  /** Messages that are durable and not in ClickHouse yet; those of an earlier run are left out. */
+  get waiting(): number {
+    return this.#unstored.messages
   }
 
   /** Requests that arrive in one iteration of the event loop share a task. */
@@ -331,8 +345,9 @@ export class Pipeline {
     }
   }
 
-  #reply(task: Task, { bodies, block }: BlockResult): void {
+  #reply(task: Task, { bodies, block, receivedAtMs }: BlockResult): void {
     this.#deps.onAccepted(sumsOf(task.jobs, bodies), block)
+    this.#deps.onAcknowledged(receivedAtMs, keptOf(task.bodies, bodies))
     task.jobs.forEach((job, i) => {
       const body = bodies[i]
       if (body === undefined) return
@@ -412,7 +427,7 @@ export class Pipeline {
     }
     const { seq, durable } = this.#append(record, () => result.release())
     await durable
-    this.#unstored.durable(task.begun, seq)
+    this.#unstored.durable(task.begun, seq, keptOf(task.bodies, result.bodies))
   }
 
   /** @throws AppError `dependency_unavailable` without ids */

@@ -229,6 +229,17 @@ export function sumsOf(
   return sums
 }
 
+/** How many messages of the bodies are stored or dead letters. What a repeated body rejects is a dead letter already. */
+export const keptOf = (
+  bodies: readonly Pick<BodyTask, 'isRepeat'>[],
+  results: readonly BodyResult[],
+): number =>
+  results.reduce(
+    (sum, { accepted, rejected }, i) =>
+      sum + accepted + (bodies[i]?.isRepeat === true ? 0 : rejected),
+    0,
+  )
+
 /** Returns the command that deletes the dead letters that were stored or rejected again; null when there are none. */
 export function deletionOf(
   jobs: readonly { readonly submission: { readonly replays: number | null } }[],

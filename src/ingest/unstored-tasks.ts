@@ -2,6 +2,8 @@ interface UnstoredTask {
   readonly sinceMs: number
   /** Its record in the WAL, once that is durable. */
   seq: number | null
+  /** Messages in the record. */
+  messages: number
 }
 
 /** When each task was taken up of which something may not be in ClickHouse yet. It is bounded by the WAL. */
@@ -24,15 +26,24 @@ export class UnstoredTasks {
     return nowMs - sinceMs
   }
 
+  /** Messages that are durable and not in ClickHouse yet. */
+  get messages(): number {
+    this.#forgetStored()
+    let sum = 0
+    for (const task of this.#tasks) sum += task.messages
+    return sum
+  }
+
   begin(): UnstoredTask {
-    const task: UnstoredTask = { sinceMs: performance.now(), seq: null }
+    const task: UnstoredTask = { sinceMs: performance.now(), seq: null, messages: 0 }
     this.#tasks.add(task)
     return task
   }
 
-  durable(task: UnstoredTask, seq: number): void {
+  durable(task: UnstoredTask, seq: number, messages: number): void {
     this.#tasks.delete(task)
     task.seq = seq
+    task.messages = messages
     this.#tasks.add(task)
     this.#forgetStored()
   }

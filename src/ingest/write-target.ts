@@ -14,6 +14,8 @@ interface WriteTargetDeps {
   readonly templateStore: TemplateStore
   readonly sources: Sources
   readonly erasure: Erasure
+  /** Counts begin anew after what it runs. */
+  readonly deleting: (work: () => Promise<void>) => Promise<void>
   readonly replica: Replica
   readonly metrics: Metrics
   readonly log: Log
@@ -21,7 +23,7 @@ interface WriteTargetDeps {
 
 /** What the writer does with the records of the WAL: rows, templates, sources and commands, each in its own store. */
 export function createWriteTarget(deps: WriteTargetDeps): BatchTarget {
-  const { batches, events, templateStore, sources, erasure, replica, metrics, log } = deps
+  const { batches, events, templateStore, sources, erasure, deleting, replica, metrics, log } = deps
   return {
     newToken: batches.newToken,
     taken: batches.taken,
@@ -54,10 +56,10 @@ export function createWriteTarget(deps: WriteTargetDeps): BatchTarget {
           await events.correct(command.correction)
           return null
         case 'delete-dead-letters':
-          await batches.deleteDeadLetters(command.ids)
+          await deleting(() => batches.deleteDeadLetters(command.ids))
           return null
         case 'delete-events':
-          await batches.deleteEvents(command)
+          await deleting(() => batches.deleteEvents(command))
           return null
         case 'delete-sources':
         case 'clear-all':

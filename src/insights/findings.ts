@@ -1,5 +1,6 @@
 /* Anomalies in the form in which alert rules judge them. */
 
+import { counted } from '../lib/counted.js'
 import type { Priority, Severity } from '../model/event.js'
 import {
   isRise,
@@ -92,7 +93,7 @@ function titleOf(anomaly: InsightAnomaly, textOf: FindingDeps['textOf']): string
   const since = new Date(startedAtMs).toISOString().slice(0, 16)
   return (
     `${KIND_WORDS[kind]} ${subjectOf(anomaly, textOf)}${source === '' ? '' : ` in ${source}`}: ` +
-    `${observed} occurrences since ${since}Z, ${expectedLeast} to ${expectedMost} were expected`
+    `${counted(observed, 'occurrence')} since ${since}Z, ${expectedLeast} to ${expectedMost} were expected`
   )
 }
 

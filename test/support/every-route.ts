@@ -167,6 +167,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     severityBreakdown: () => ({}),
     topSources: () => ({}),
     deadVsStored: () => ({}),
+    ledger: () => ({}),
     kpis: () => ({}),
     refreshInsights: () => ({}),
     insightSnapshot: () => ({}),

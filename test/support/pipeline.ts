@@ -342,6 +342,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
     modelVersion: () => model.modelVersion,
     learnSignature: (lo, hi, no) => signatures.put(lo, hi, no),
     onAccepted: () => undefined,
+    onAcknowledged: () => undefined,
   })
   writer.start()
   t.teardown(async () => {

@@ -119,4 +119,42 @@ export const analyticsRoutes = [
       }
     },
   }),
+  route({
+    id: 'ledger',
+    method: 'get',
+    path: '/api/analytics/ledger',
+    summary: 'Whether everything that was acknowledged is stored',
+    description:
+      'Of the messages received from `since` to `until`, those that the collectors acknowledged (counted when they replied) and ' +
+      'those in ClickHouse, as occurrences of events or as dead letters. `difference` is what is missing; negative when more is ' +
+      'stored than was acknowledged, as after a reply that was lost with its instance. `waiting` messages are ' +
+      'acknowledged and not in ClickHouse yet; `until` is before the oldest of them. `since` is at most 24 h ago: a start of ' +
+      'an instance and each deletion of events or dead letters begins anew.',
+    role: 'viewer',
+    question: 'rollup',
+    query: Type.Object({}),
+    reply: Type.Object({
+      since: Timestamp,
+      until: Timestamp,
+      acknowledged: Count,
+      stored: Count,
+      dead_letters: Count,
+      waiting: Count,
+      difference: Type.Integer(),
+    }),
+    errors: ['dependency_unavailable'],
+    handle: async ({ signal }, { ledger }) => {
+      const { sinceMs, untilMs, acknowledged, stored, deadLetters, waiting } =
+        await ledger.report(signal)
+      return {
+        since: new Date(sinceMs).toISOString(),
+        until: new Date(untilMs).toISOString(),
+        acknowledged,
+        stored,
+        dead_letters: deadLetters,
+        waiting,
+        difference: acknowledged - stored - deadLetters,
+      }
+    },
+  }),
 ]

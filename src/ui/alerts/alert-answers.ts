@@ -2,6 +2,7 @@ import type { Static } from '@sinclair/typebox'
 
 import type { RuleFields } from '../../alerting/rule-fields.js'
 import type { Priority } from '../../model/event.js'
+import { percent } from '../lib/format.js'
 
 export type Fields = Static<typeof RuleFields>
 export type Kind = Fields['kind']
@@ -100,7 +101,7 @@ export const fieldsOf = (rule: Rule): Fields =>
 const AGAINST = { before: 'before', day: 'of a day ago', week: 'of a week ago' } as const
 
 const anomalyText = ({ kinds, min_score: least = 10 }: Extract<Kind, { type: 'anomaly' }>) =>
-  `an anomaly (${kinds?.join(', ') ?? 'any'}) with a gravity of ${least}`
+  `${kinds?.join(', ') ?? 'any anomaly'} with a gravity of ${least} or more`
 
 /** What a rule looks at, in words. */
 export function kindText(kind: Kind): string {
@@ -120,7 +121,7 @@ export function kindText(kind: Kind): string {
     case 'anomaly':
       return anomalyText(kind)
     case 'dead_letters':
-      return `dead letters in ${kind.window} above ${kind.share}`
+      return `more than ${percent(kind.share)} dead letters in ${kind.window}`
   }
 }
 

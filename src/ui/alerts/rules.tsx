@@ -1,5 +1,6 @@
 import { act } from '../lib/act.js'
 import { call, told } from '../lib/api.js'
+import { counted } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
 import { may } from '../lib/session.js'
@@ -102,7 +103,7 @@ function Tools({ onImported }: { readonly onImported: () => void }) {
     }
     void send().then(
       ({ rules }) => {
-        notice(`${rules.length} rules are taken over.`)
+        notice(`Imported: ${counted(rules.length, 'rule')}.`)
         onImported()
       },
       (error: unknown) =>

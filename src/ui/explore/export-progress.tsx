@@ -1,4 +1,4 @@
-import { count } from '../lib/format.js'
+import { count, counted } from '../lib/format.js'
 import { exporting } from '../shell/open-dialogs.js'
 
 /** How far an export is; it goes on while other screens are looked at. */
@@ -8,8 +8,8 @@ export function ExportProgress() {
   return (
     <div class="exporting" role="status">
       <span>
-        Exporting: <b>{count(rows)}</b> lines{total !== null && ` of ${count(total)} events`},{' '}
-        {(bytes / 1e6).toFixed(1)} MB
+        Exporting: <b>{count(rows)}</b>
+        {total === null ? ' lines' : ` of ${counted(total, 'event')}`},{(bytes / 1e6).toFixed(1)} MB
       </span>
       {total !== null && <progress aria-label="Export" max={Math.max(total, 1)} value={rows} />}
       <button onClick={cancel}>Cancel</button>

@@ -1,5 +1,5 @@
 import { ask, isAbort, told } from '../lib/api.js'
-import { count } from '../lib/format.js'
+import { counted } from '../lib/format.js'
 import { notice } from '../shell/notice.js'
 import { exporting } from '../shell/open-dialogs.js'
 import { exportPath, type ExportFormat, type Run } from './answers.js'
@@ -37,7 +37,7 @@ export async function exportRun(
     if (rows === undefined) notice('The export broke off. Nothing is saved; try again.', 'problem')
     else {
       save(file, `events.${format}`)
-      notice(`All ${count(Number(rows))} events are saved.`)
+      notice(`Saved: ${counted(Number(rows), 'event')}, which is all.`)
     }
   } catch (error) {
     if (isAbort(error)) notice('The export is cancelled. Nothing is saved.')

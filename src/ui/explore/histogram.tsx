@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
 
-import { count, short } from '../lib/format.js'
+import { count, counted, short } from '../lib/format.js'
 import { theme, zone } from '../lib/settings.js'
 import { clock, shortTime, type Span } from '../lib/time.js'
 import type { Histogram } from './answers.js'
@@ -97,7 +97,7 @@ export function HistogramChart({ histogram: newest, onZoom, onWhy = onZoom }: Hi
       class="histogram"
       tabIndex={0}
       role="application"
-      aria-label={`Histogram of ${count(histogram.total)} occurrences. Arrow keys move, with Shift they select, Enter zooms, Shift and Enter explain.`}
+      aria-label={`Histogram of ${counted(histogram.total, 'occurrence')}. Arrow keys move, with Shift they select, Enter zooms, Shift and Enter explain.`}
       onKeyDown={onKeyDown}
       onPointerDown={onPointerDown}
     >

@@ -1,7 +1,7 @@
 import { useEffect } from 'preact/hooks'
 
 import { call, pathWith, told } from '../lib/api.js'
-import { count, percent, short } from '../lib/format.js'
+import { counted, percent, short } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
 import { only, without } from '../lib/query-edit.js'
@@ -39,7 +39,7 @@ export function TemplateCounts({ run, runKey, onLine }: TemplateCountsProps) {
   return (
     <section class="found template-counts" aria-label="Templates">
       <p class="note">
-        {count(facet.distinct)} templates
+        {counted(facet.distinct, 'template')}
         {facet.distinct > facet.values.length && `, the ${facet.values.length} most frequent`}
       </p>
       <ol class="ranked">
@@ -47,7 +47,7 @@ export function TemplateCounts({ run, runKey, onLine }: TemplateCountsProps) {
           <li key={id}>
             <button
               class="link-row"
-              title={`${count(n)} occurrences. A press asks for this template, with Alt for all others.`}
+              title={`${counted(n, 'occurrence')}. A press asks for this template, with Alt for all others.`}
               onClick={({ altKey }) => onLine((altKey ? without : only)(run.line, 'template', id))}
             >
               <span class="bar" style={{ width: `${(n / most) * 100}%` }} />

@@ -59,6 +59,7 @@ export function Insights() {
             </div>
           )}
           {error !== null && !isMissing && <p class="problem">{told(error)}</p>}
+          {value === null && error === null && <div class="card waiting" aria-busy="true" />}
           {value !== null && <Parts snapshot={value} openId={id} />}
         </div>
         {id !== null && <AnomalyPanel id={id} onClose={() => setParams({ id: null })} />}
@@ -115,9 +116,9 @@ interface PartsProps {
 const Parts = ({ snapshot, openId }: PartsProps) => (
   <>
     <p class="note insight-facts">
-      {snapshot.series} series up to <When at={snapshot.as_of} />, {snapshot.anomaly_counts.ongoing}{' '}
-      anomalies go on, {snapshot.anomaly_counts.over} are over; the model is healthy by{' '}
-      {percent(snapshot.health.score)}
+      {snapshot.series} series up to <When at={snapshot.as_of} />. Anomalies:{' '}
+      {snapshot.anomaly_counts.ongoing} ongoing, {snapshot.anomaly_counts.over} over. Health of the
+      model: {percent(snapshot.health.score)}
     </p>
     <Learning snapshot={snapshot} />
     <div class="panels two">
@@ -129,12 +130,14 @@ const Parts = ({ snapshot, openId }: PartsProps) => (
         <h2>The next 24 hours</h2>
         <ForecastChart forecast={snapshot.forecast.events} title="Events an hour" />
         <ForecastChart forecast={snapshot.forecast.errors} title="Errors an hour" isError />
-        <p class="note">
-          The band holds {percent(snapshot.forecast.level)} of what is expected
-          {snapshot.forecast.events.coverage !== null &&
-            `; of the hours before it held ${percent(snapshot.forecast.events.coverage)}`}
-          .
-        </p>
+        {snapshot.forecast.events.hours.length > 0 && (
+          <p class="note">
+            The band holds {percent(snapshot.forecast.level)} of what is expected
+            {snapshot.forecast.events.coverage !== null &&
+              `; of the hours before it held ${percent(snapshot.forecast.events.coverage)}`}
+            .
+          </p>
+        )}
       </section>
       <section class="card wide">
         <h2>Changed templates</h2>

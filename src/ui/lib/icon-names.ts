@@ -42,6 +42,7 @@ export const ICON_NAMES = [
   'plus',
   'refresh-cw',
   'rows-3',
+  'scale',
   'search',
   'settings',
   'square-terminal',

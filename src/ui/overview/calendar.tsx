@@ -30,7 +30,10 @@ export function Calendar() {
   })
   const total = days.reduce((sum, { n }) => sum + n, 0)
   return (
-    <Panel title={`Half a year: ${counted(total, 'occurrence')}`} class="wide">
+    <Panel
+      title={value === null ? 'Half a year' : `Half a year: ${counted(total, 'occurrence')}`}
+      class="wide"
+    >
       <div class="calendar">
         {days.map(({ name, ms, n }) => (
           <a

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 
 import { act } from '../lib/act.js'
 import { call, told } from '../lib/api.js'
+import { counted } from '../lib/format.js'
 import { useEvery } from '../lib/every.js'
 import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
@@ -90,7 +91,7 @@ interface ToolsProps {
 function Tools({ name, shown, reload }: ToolsProps) {
   const take = (file: File): void => {
     importPanels(file)
-      .then((taken) => notice(`${taken} panels were imported.`))
+      .then((taken) => notice(`Imported: ${counted(taken, 'panel')}.`))
       .catch((problem: unknown) =>
         notice(
           problem instanceof SyntaxError ? 'The file has no panels in JSON.' : told(problem),

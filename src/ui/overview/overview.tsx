@@ -5,7 +5,7 @@ import type { KpiSnapshot } from '../../model/kpi.js'
 import { askHistogram } from '../explore/answers.js'
 import { HistogramChart } from '../explore/histogram.js'
 import { pathWith } from '../lib/api.js'
-import { count, short } from '../lib/format.js'
+import { count, counted, short } from '../lib/format.js'
 import { followKpis, kpis } from '../lib/kpis.js'
 import { useLoad } from '../lib/load.js'
 import { Icon } from '../lib/icon.js'
@@ -72,13 +72,13 @@ function Now() {
   const minute = Math.floor(Date.now() / 60_000)
   return (
     <>
-      {now !== null && <Tiles now={now} minute={minute} />}
+      {now === null ? <div class="tiles" /> : <Tiles now={now} minute={minute} />}
       <div class="panels">
         <LastDay minute={minute} />
         {now !== null && <TopErrors now={now} />}
         <Sources />
         <div class="stack">
-          <Ledger />
+          <Ledger minute={minute} />
           {now !== null && <RecentAlerts now={now} />}
           {now !== null && <Applications now={now} />}
         </div>
@@ -202,7 +202,7 @@ function Tiles({ now, minute }: { readonly now: KpiSnapshot; readonly minute: nu
       <Tile
         name="Stored"
         value={short(now.total_occurrences)}
-        note={`${short(now.unique_events)} events, ${now.dedup_rate_pct.toFixed(1)} % repeats, ${short(now.templates_known)} templates`}
+        note={`${counted(now.unique_events, 'event')}, ${now.dedup_rate_pct.toFixed(1)} % repeats, ${counted(now.templates_known, 'template')}`}
         href={inLast('30d', '')}
       />
       <Tile

@@ -3,11 +3,12 @@ import { ForecastChart } from '../insights/forecast.js'
 import type { Snapshot } from '../insights/insight-answers.js'
 import { call, pathWith } from '../lib/api.js'
 import { count, counted, percent, short } from '../lib/format.js'
+import { askLedger } from '../lib/ledger.js'
 import { useLoad } from '../lib/load.js'
 import { clauseLine } from '../lib/query-edit.js'
 import { TemplateText } from '../lib/template-text.js'
 import { zone } from '../lib/settings.js'
-import { ago, fullTime } from '../lib/time.js'
+import { ago, clock, fullTime, shortTime } from '../lib/time.js'
 import { Panel } from './panel.js'
 
 export function TopErrors({ now }: { readonly now: KpiSnapshot }) {
@@ -53,7 +54,7 @@ export function Sources() {
   const items = value?.items ?? []
   const most = Math.max(...items.map((one) => one.count), 1)
   return (
-    <Panel title="Sources, 24 h">
+    <Panel title="Sources, 24 h" isWaiting={value === null}>
       {value !== null && items.length === 0 && <p class="note">No events.</p>}
       <ul class="ranked">
         {items.map((one) => (
@@ -99,39 +100,38 @@ export const RecentAlerts = ({ now }: { readonly now: KpiSnapshot }) => (
   </Panel>
 )
 
-interface LedgerReply {
-  readonly received: number
-  readonly stored: number
-  readonly dlq: number
-  readonly success_rate_pct: number
-}
-
-/** What became of the messages: stored, or kept as dead letters. */
-export function Ledger() {
-  const { value } = useLoad('ledger', (signal) =>
-    call<LedgerReply>('/api/analytics/dlq-vs-stored?window=24h', { signal }),
-  )
-  if (value === null) return <Panel title="Messages, 24 h">{null}</Panel>
+/** Whether everything that was acknowledged is stored. */
+export function Ledger({ minute }: { readonly minute: number }) {
+  const { value } = useLoad(`ledger ${minute}`, askLedger)
+  if (value === null) return <Panel title="Acknowledged and stored" isWaiting />
+  const { acknowledged, stored, dead_letters: dead, waiting, difference } = value
+  const [sinceMs, untilMs] = [Date.parse(value.since), Date.parse(value.until)]
   return (
-    <Panel title="Messages, 24 h">
+    <Panel title="Acknowledged and stored">
       <dl class="ledger">
         <div>
-          <dt>received</dt>
-          <dd>{count(value.received)}</dd>
+          <dt>acknowledged</dt>
+          <dd>{count(acknowledged)}</dd>
         </div>
         <div>
           <dt>stored</dt>
-          <dd>{count(value.stored)}</dd>
+          <dd>{count(stored)}</dd>
         </div>
         <div>
           <dt>dead letters</dt>
-          <dd>{count(value.dlq)}</dd>
+          <dd>{count(dead)}</dd>
         </div>
         <div>
-          <dt>stored of all</dt>
-          <dd>{value.success_rate_pct} %</dd>
+          <dt>{difference < 0 ? 'more than acknowledged' : 'missing'}</dt>
+          <dd class={difference === 0 ? '' : 'bad'}>{count(Math.abs(difference))}</dd>
         </div>
       </dl>
+      <p class="note">
+        {untilMs > sinceMs
+          ? `Received ${shortTime(sinceMs, zone.value)} to ${clock(untilMs, zone.value)}.`
+          : 'Counted from the next ten seconds on.'}
+        {waiting > 0 && ` ${counted(waiting, 'message')} of later wait in the write-ahead log.`}
+      </p>
     </Panel>
   )
 }

@@ -5,6 +5,7 @@ import { call } from '../lib/api.js'
 import { count, counted } from '../lib/format.js'
 import { useEvery } from '../lib/every.js'
 import { Icon } from '../lib/icon.js'
+import { askLedger, type LedgerReply } from '../lib/ledger.js'
 
 interface Check {
   readonly status: string
@@ -21,6 +22,8 @@ interface Seen {
   /** Null when the service can't be reached. */
   readonly health: HealthReply | null
   readonly openAlerts: number
+  /** Null when the service does not answer. */
+  readonly ledger: LedgerReply | null
   readonly atMs: number
 }
 
@@ -30,13 +33,15 @@ const seen = signal<Seen | null>(null)
 const EVERY_MS = 10_000
 
 async function look(): Promise<void> {
-  const [health, kpis] = await Promise.allSettled([
+  const [health, kpis, ledger] = await Promise.allSettled([
     call<HealthReply>('/api/monitoring/health'),
     call<{ readonly open_alerts: number }>('/api/kpis'),
+    askLedger(),
   ])
   seen.value = {
     health: health.status === 'fulfilled' ? health.value : null,
     openAlerts: kpis.status === 'fulfilled' ? kpis.value.open_alerts : 0,
+    ledger: ledger.status === 'fulfilled' ? ledger.value : null,
     atMs: Date.now(),
   }
 }
@@ -48,7 +53,7 @@ export function Status() {
   }, [])
   useEvery(EVERY_MS, () => void look())
   if (seen.value === null) return null
-  const { health, openAlerts } = seen.value
+  const { health, openAlerts, ledger } = seen.value
   return (
     <>
       {openAlerts > 0 && (
@@ -60,8 +65,25 @@ export function Status() {
           <Icon name="bell" size={13} /> {count(openAlerts)}
         </a>
       )}
+      {ledger !== null && ledger.acknowledged + ledger.stored > 0 && <Balance ledger={ledger} />}
       <Freshness health={health} />
     </>
+  )
+}
+
+/** Whether everything that was acknowledged is stored. */
+function Balance({ ledger }: { readonly ledger: LedgerReply }) {
+  const { acknowledged, stored, dead_letters: dead, waiting, difference } = ledger
+  const kept = `${count(stored)} stored + ${counted(dead, 'dead letter')}`
+  const off = difference < 0 ? `${count(-difference)} too many` : `${count(difference)} missing`
+  return (
+    <a
+      class={`freshness ${difference === 0 ? '' : 'bad'}`}
+      href="/overview"
+      title={`${count(acknowledged)} acknowledged, ${kept}: ${off}. ${count(waiting)} waiting to be stored.`}
+    >
+      <Icon name="scale" size={13} /> {off}
+    </a>
   )
 }
 

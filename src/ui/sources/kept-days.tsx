@@ -1,5 +1,6 @@
 import type { RetentionClass } from '../../model/retention.js'
 import { call, told } from '../lib/api.js'
+import { counted } from '../lib/format.js'
 import { may } from '../lib/session.js'
 import { notice } from '../shell/notice.js'
 
@@ -38,7 +39,7 @@ export function KeptDays({ name, days, onChanged }: KeptDaysProps) {
           notice(
             chosen === null
               ? `${name} has no retention of its own.`
-              : `Events of ${name} are kept for ${chosen} days, those that are stored too.`,
+              : `Events of ${name} are kept for ${counted(chosen, 'day')}, those that are stored too.`,
           ),
         (error: unknown) => notice(told(error)),
       )

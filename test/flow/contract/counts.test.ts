@@ -264,6 +264,25 @@ t.test('the counts of all routes agree with the events', async (t) => {
   )
 })
 
+t.test('what is acknowledged is stored or a dead letter, by the ledger', async (t) => {
+  const ledger = () => get('/api/analytics/ledger')
+  const rows = Array.from({ length: 40 }, (_, i) => ({
+    source: 'counted',
+    // What has no message is rejected.
+    ...(i < 3 ? {} : { message: `parcel ${i % 4} arrived` }),
+  }))
+  const before = await eventually(ledger, ({ since, until }) => since < until)
+  t.match((await ingest(rows)).body, { received: 40, rejected: 3 })
+  await settled(service)
+  const found = await eventually(
+    ledger,
+    ({ acknowledged }) => acknowledged >= before.acknowledged + 40,
+    60_000,
+  )
+  t.match(found, { difference: 0, waiting: 0 })
+  t.equal(found.acknowledged, found.stored + found.dead_letters)
+})
+
 t.test('a correction moves the event in every counter before the reply', async (t) => {
   const at = new Date(Date.now() - 2 * MINUTE_MS)
   const event = (message: string, seconds = 0) => ({

@@ -249,6 +249,7 @@ t.test('a generated client drives every route, and every reply is as described',
   t.equal((await api.severityBreakdown({ window: '24h' })).data.total, 3)
   t.equal((await api.topSources({ limit: 3 })).data.items[0].source, 'till')
   t.equal((await api.deadVsStored({ window: '1h' })).data.dlq, 1)
+  t.ok((await api.ledger()).data.since)
   t.equal((await api.kpis()).data.unique_events, 3)
 
   const { data: alert } = await api.createAlert({

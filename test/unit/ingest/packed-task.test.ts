@@ -78,7 +78,10 @@ t.test('unpacking returns the task and the result that were packed', async (t) =
       const unpacked = unpackTask(there)
       t.ok(isDeepStrictEqual(unpacked, task(before)))
       const results = sent.map((_, i) => result(kinds[i] ?? 0))
-      const packed = packResult({ block: null, dead: null, bodies: results }, there)
+      const packed = packResult(
+        { block: null, dead: null, receivedAtMs: 0, bodies: results },
+        there,
+      )
       const { bodies: got } = parcel.unpack(structuredClone(packed))
       parcel.release()
       t.strictSame(got, results)
@@ -105,7 +108,10 @@ t.test('the slice for a block is released unless the block lies in it', async (t
   const memory = watchedMemory(t)
   const { inUse } = memory.blockPool
   const send = () => packTask(task([body(1000, 0, true)]), memory, 70_000)
-  const none = packResult({ block: null, dead: null, bodies: [result(0)] }, { slice: null })
+  const none = packResult(
+    { block: null, dead: null, receivedAtMs: 0, bodies: [result(0)] },
+    { slice: null },
+  )
   for (const isRetained of [false, true]) {
     const { packed, unpack, release } = send()
     t.ok((packed.slice?.bytes ?? 0) >= 70_000)

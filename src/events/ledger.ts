@@ -1,0 +1,178 @@
+/*
+ * Whether every acknowledged message is stored. Two sides are counted independently:
+ *
+ * - What was acknowledged: each instance counts messages when it replies, in its memory, by the time at which they were received.
+ * - What is in ClickHouse: occurrences of events and dead letters, by the same time, which their rows hold.
+ *
+ * Both are compared from `sinceMs` to `untilMs`. Everything that was received before `untilMs` has left the write-ahead logs of
+ * all instances. The counts begin anew where one side can't be known: when an instance starts or is no longer heard of, and
+ * when somebody deletes events or dead letters. Instances tell each other their counts through the shared state.
+ */
+
+import type { Store } from '../clickhouse/client.js'
+import { statement } from '../clickhouse/statement.js'
+import type { State } from '../coordination/state.js'
+import { DAY_MS, SECOND_MS } from '../model/time.js'
+
+export interface LedgerReport {
+  readonly sinceMs: number
+  /** Exclusive; equal to `sinceMs` while nothing can be compared yet. */
+  readonly untilMs: number
+  readonly acknowledged: number
+  readonly stored: number
+  readonly deadLetters: number
+  /** Acknowledged since the instances started, and in their write-ahead logs only. */
+  readonly waiting: number
+}
+
+export type Ledger = Awaited<ReturnType<typeof openLedger>>
+
+interface LedgerDeps {
+  readonly store: Pick<Store, 'query'>
+  readonly state: Pick<State, 'kind' | 'publish' | 'subscribe'>
+  /** The id of this instance. */
+  readonly self: string
+  readonly pipeline: {
+    /** How long ago the oldest body was taken up of which something may not be in ClickHouse yet. */
+    readonly oldestMs: () => number
+    readonly waiting: () => number
+  }
+  readonly nowMs?: () => number
+}
+
+/** What one instance has acknowledged. */
+interface Counts {
+  readonly instance: string
+  readonly sinceMs: number
+  readonly untilMs: number
+  readonly waiting: number
+  /** Messages by the number of the slot in which they were received. */
+  readonly slots: readonly (readonly [slot: number, messages: number])[]
+}
+
+/** Comparisons begin and end at multiples of it. */
+const SLOT_MS = 10 * SECOND_MS
+/** Repeats are kept by the time of their arrival for two days. */
+const LONGEST_MS = DAY_MS
+/** Between the durable record and the reply. */
+const REPLY_MS = 2 * SECOND_MS
+const TELL_EVERY_MS = 10 * SECOND_MS
+/** An instance that was not heard of for so long is gone. */
+const SILENT_MS = 35 * SECOND_MS
+const CHANNEL = 'ledger'
+
+const storedSql = statement<
+  { readonly from_ms: number; readonly to_ms: number },
+  { readonly stored: number; readonly dead: number }
+>('ledger_stored')
+
+export async function openLedger(deps: LedgerDeps) {
+  const { store, state, self, pipeline, nowMs = Date.now } = deps
+  const isShared = state.kind === 'redis'
+  const slots = createSlots(nowMs)
+  const heard = new Map<string, Counts & { readonly heardMs: number }>()
+  // By then all instances have heard of each other.
+  let sinceMs = nowMs() + (isShared ? SILENT_MS : 0)
+
+  const own = (): Counts => ({
+    instance: self,
+    sinceMs,
+    untilMs: nowMs() - pipeline.oldestMs() - REPLY_MS,
+    waiting: pipeline.waiting(),
+    slots: slots.list(),
+  })
+  /** What an instance acknowledged last, before it was gone, is not known. Without the shared state that is all of them. */
+  const forgetSilent = (): void => {
+    for (const [instance, { heardMs }] of heard) {
+      if (nowMs() - heardMs < SILENT_MS) continue
+      heard.delete(instance)
+      sinceMs = Math.max(sinceMs, nowMs())
+    }
+  }
+  /** Tells the other instances, as happens every ten seconds. */
+  const tell = async (): Promise<void> => {
+    forgetSilent()
+    await state.publish(CHANNEL, JSON.stringify(own())).catch(() => undefined)
+  }
+  const restart = (): void => {
+    sinceMs = Math.max(sinceMs, nowMs())
+    if (isShared) void tell()
+  }
+  const unsubscribe = isShared
+    ? await state.subscribe(CHANNEL, (message) => {
+        const counts = JSON.parse(message) as Counts // of an instance of this program
+        heard.set(counts.instance, { ...counts, heardMs: nowMs() })
+      })
+    : null
+  const timer = isShared ? setInterval(() => void tell(), TELL_EVERY_MS) : undefined
+  timer?.unref()
+
+  return {
+    /** Called at the reply to the sender. */
+    acknowledged: slots.add,
+    /** Runs a deletion; the counts begin anew after it. */
+    deleting: async <T>(work: () => Promise<T>): Promise<T> => {
+      restart()
+      return await work().finally(restart)
+    },
+    restart,
+    tell,
+    report: async (signal?: AbortSignal): Promise<LedgerReport> => {
+      forgetSilent()
+      const others = [...heard.values()].filter(({ instance }) => instance !== self)
+      // Without an echo of its own counts, this instance may not hear those of others.
+      const isDeaf = isShared && !heard.has(self)
+      const expected = sumUp([own(), ...others], isDeaf ? 0 : nowMs())
+      return { ...expected, ...(await countStored(store, expected, signal)) }
+    },
+    close: (): void => {
+      clearInterval(timer)
+      unsubscribe?.()
+    },
+  }
+}
+
+/** Messages by the time at which they were received, of a day. */
+function createSlots(nowMs: () => number) {
+  const slots = new Map<number, number>()
+  return {
+    list: () => [...slots],
+    add: (receivedAtMs: number, messages: number): void => {
+      if (messages === 0) return
+      const slot = Math.floor(receivedAtMs / SLOT_MS)
+      const before = slots.get(slot)
+      slots.set(slot, (before ?? 0) + messages)
+      if (before !== undefined) return
+      const oldest = (nowMs() - LONGEST_MS) / SLOT_MS
+      for (const old of slots.keys()) if (old < oldest) slots.delete(old)
+    },
+  }
+}
+
+type Expected = Omit<LedgerReport, 'stored' | 'deadLetters'>
+
+/** @param nowMs 0 when nothing can be compared */
+function sumUp(all: readonly Counts[], nowMs: number): Expected {
+  const since = Math.max(nowMs - LONGEST_MS, ...all.map((one) => one.sinceMs))
+  const from = Math.ceil(since / SLOT_MS)
+  const last = Math.min(nowMs, ...all.map((one) => one.untilMs))
+  const until = Math.max(from, Math.floor(last / SLOT_MS))
+  const within = all.flatMap(({ slots }) => slots).filter(([slot]) => slot >= from && slot < until)
+  return {
+    sinceMs: from * SLOT_MS,
+    untilMs: until * SLOT_MS,
+    acknowledged: within.reduce((sum, [, messages]) => sum + messages, 0),
+    waiting: all.reduce((sum, one) => sum + one.waiting, 0),
+  }
+}
+
+async function countStored(
+  store: LedgerDeps['store'],
+  { sinceMs, untilMs }: Expected,
+  signal: AbortSignal | undefined,
+): Promise<Pick<LedgerReport, 'stored' | 'deadLetters'>> {
+  if (sinceMs === untilMs) return { stored: 0, deadLetters: 0 }
+  const span = { from_ms: sinceMs, to_ms: untilMs }
+  const [row] = await store.query(storedSql, span, signal === undefined ? {} : { signal })
+  return { stored: row?.stored ?? 0, deadLetters: row?.dead ?? 0 }
+}

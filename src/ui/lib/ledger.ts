@@ -1,0 +1,15 @@
+import { call } from './api.js'
+
+/** What was received from `since` to `until`: acknowledged = stored + dead letters + difference. */
+export interface LedgerReply {
+  readonly since: string
+  readonly until: string
+  readonly acknowledged: number
+  readonly stored: number
+  readonly dead_letters: number
+  readonly waiting: number
+  readonly difference: number
+}
+
+export const askLedger = (signal?: AbortSignal): Promise<LedgerReply> =>
+  call<LedgerReply>('/api/analytics/ledger', signal === undefined ? {} : { signal })
