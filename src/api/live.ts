@@ -15,7 +15,7 @@ import { toEventItem } from './event-views.js'
 import type { Questions } from './questions.js'
 import { createKpiSockets } from './routes/kpis.js'
 import { createTailSockets, toWatermark } from './routes/tail.js'
-import { verifySocket, type UserSocketDeps } from './user-sockets.js'
+import { REVOKED, verifySocket, type UserSocketDeps } from './user-sockets.js'
 
 interface LiveDeps {
   readonly config: Config
@@ -61,7 +61,10 @@ export async function openLive(deps: LiveDeps) {
   accounts.onSessionEnded((id) => {
     const isOver = (session: Session): boolean =>
       session.userId === id && !accounts.isAlive(session)
-    for (const hub of hubs) hub.closeWhere(isOver, POLICY_VIOLATION, 'the session has ended')
+    for (const hub of hubs) {
+      hub.closeWhere((user) => user.isToken && isOver(user), POLICY_VIOLATION, REVOKED)
+      hub.closeWhere(isOver, POLICY_VIOLATION, 'the session has ended')
+    }
   })
   return {
     routes: hubs.map(({ route }) => route),

@@ -59,6 +59,7 @@ export function verifySocket(
 }
 
 const POLICY_VIOLATION = 1008
+export const REVOKED = 'the API token was revoked'
 const BEYOND = "this can't be limited to sources, as the API token is"
 
 interface UserPath extends Omit<WebSocketOptions<SocketUser>, 'authenticate' | 'userId'> {
@@ -111,7 +112,8 @@ async function refusalFor(
   } catch (error) {
     return refusalOf(error)
   }
-  return (await isAlive(user)) ? null : 'the session has ended, or the user is inactive'
+  if (await isAlive(user)) return null
+  return user.isToken ? REVOKED : 'the session has ended, or the user is inactive'
 }
 
 function authenticate(head: UpgradeHead, deps: UserSocketDeps): Authentication<SocketUser> {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { formatAddress, networkOf } from './address.js'
 
 /** Limits the open connections of all servers of the process. */
@@ -17,14 +17,21 @@ export function countConnections(pools: readonly ConnectionPool[]): (change: num
 
 /** Below this share of the connections nobody is limited. */
 const CROWDED = 0.5
-/** How long the kernel's table is taken to be true; connections that come meanwhile are counted. */
-const FRESH_MS = 1_000
+/** From this share on the connections of each client are counted. */
+const WATCHED = 0.25
+/** The kernel's table is read again this long after the last reading ended. */
+const READ_EVERY_MS = 1_000
+
+type Counts = ReadonlyMap<string, number>
+
+const NONE: Counts = new Map()
 
 /**
  * Limits the connections of a client, so that no address takes all of them: when half of them are open, a network (an IPv4
  * address, or the /64 of an IPv6 address) may have as many as are free. One client alone gets half of all, two a third each
  * (dynamic thresholds, Choudhury and Hahne, 1998). uWebSockets.js does not tell whose connection ended, so the connections
- * are counted in the kernel's table (Linux only; elsewhere nobody is limited).
+ * are counted in the kernel's table (Linux only; elsewhere nobody is limited). Listing ten thousand takes the kernel 20 to 90
+ * ms, so a thread of Node's pool reads it, and what is accepted from the beginning of the reading on is counted on top.
  *
  * @returns whether a connection of this address may open; proxies speak for many clients and always may
  */
@@ -32,66 +39,81 @@ export function createAddressShares(
   pools: readonly ConnectionPool[],
   port: () => number,
 ): (address: () => string, isProxy: (address: string) => boolean) => boolean {
-  let counts = new Map<string, number>()
+  let listed = NONE
+  /** Accepted before the reading that is running. */
+  let earlier = NONE
+  let accepted = new Map<string, number>()
+  let isReading = false
   let readAtMs = -Infinity
+  const read = async (): Promise<void> => {
+    isReading = true
+    earlier = accepted
+    accepted = new Map()
+    listed = await connectionsTo(port())
+    earlier = NONE
+    isReading = false
+    readAtMs = performance.now()
+  }
+  const countOf = (network: string): number =>
+    [listed, earlier, accepted].reduce((sum, counts) => sum + (counts.get(network) ?? 0), 0)
+  const isBelow = (share: number): boolean =>
+    pools.every(({ open, limit }) => open <= limit * share)
   return (addressOf, isProxy) => {
-    if (pools.every(({ open, limit }) => open <= limit * CROWDED)) return true
+    if (isBelow(WATCHED)) {
+      listed = NONE
+      accepted.clear()
+      return true
+    }
     const address = addressOf()
     if (address === '' || isProxy(address)) return true
-    const nowMs = performance.now()
-    if (nowMs - readAtMs > FRESH_MS) {
-      counts = connectionsTo(port())
-      readAtMs = nowMs
-    }
+    if (!isReading && performance.now() - readAtMs > READ_EVERY_MS) void read()
     const network = networkOf(address)
-    const count = (counts.get(network) ?? 0) + 1
-    const free = Math.min(...pools.map(({ open, limit }) => limit - open))
-    if (count > free) return false
-    counts.set(network, count)
+    const count = countOf(network) + 1
+    if (!isBelow(CROWDED) && count > Math.min(...pools.map(({ open, limit }) => limit - open)))
+      return false
+    accepted.set(network, (accepted.get(network) ?? 0) + 1)
     return true
   }
 }
 
 /** The open connections to a local port by the network of the other side, as the kernel lists them. */
-function connectionsTo(port: number): Map<string, number> {
+async function connectionsTo(port: number): Promise<Counts> {
   const counts = new Map<string, number>()
-  for (const [hex, count] of [...peersOf('tcp', 8, port), ...peersOf('tcp6', 32, port)]) {
-    const network = networkOf(toAddress(hex))
-    counts.set(network, (counts.get(network) ?? 0) + count)
-  }
+  for (const table of ['tcp', 'tcp6'] as const)
+    for (const [hex, count] of await peersOf(table, port)) {
+      const network = networkOf(toAddress(hex))
+      counts.set(network, (counts.get(network) ?? 0) + count)
+    }
   return counts
 }
 
+/** A line of a table is `NUMBER: LOCAL:PORT REMOTE:PORT STATE …`, in hexadecimal. */
+const LINE = /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) ([0-9A-F]+):[0-9A-F]{4} ([0-9A-F]{2}) /gm
 const ESTABLISHED = '01'
 
-/**
- * Counts the established connections of a table by remote address. A line is `NUMBER: LOCAL:PORT REMOTE:PORT STATE …`, after
- * the number in columns of fixed width; a table of ten thousand connections is read in milliseconds.
- *
- * @param digits of an address
- */
-function peersOf(table: string, digits: number, port: number): ReadonlyMap<string, number> {
+/** Counts the established connections of a table by remote address. */
+async function peersOf(table: string, port: number): Promise<Counts> {
   const counts = new Map<string, number>()
-  const text = tableOf(table)
-  const local = `:${port.toString(16).toUpperCase().padStart(4, '0')} `
-  const localPortAt = ': '.length + digits
-  const remoteAt = localPortAt + local.length
-  const stateAt = remoteAt + digits + local.length
-  for (let line = text.indexOf('\n') + 1; line > 0; line = text.indexOf('\n', line) + 1) {
-    const at = text.indexOf(':', line)
-    if (!text.startsWith(local, at + localPortAt)) continue
-    if (!text.startsWith(ESTABLISHED, at + stateAt)) continue
-    const remote = text.slice(at + remoteAt, at + remoteAt + digits)
-    counts.set(remote, (counts.get(remote) ?? 0) + 1)
-  }
+  const wanted = port.toString(16).toUpperCase().padStart(4, '0')
+  for await (const lines of linesOf(`/proc/self/net/${table}`))
+    for (const [, local, remote = '', state] of lines.matchAll(LINE))
+      if (local === wanted && state === ESTABLISHED)
+        counts.set(remote, (counts.get(remote) ?? 0) + 1)
   return counts
 }
 
-function tableOf(name: string): string {
+/** A file in pieces of whole lines; nothing of one that can't be read. */
+async function* linesOf(path: string): AsyncGenerator<string> {
+  let rest = ''
   try {
-    return readFileSync(`/proc/self/net/${name}`, 'latin1')
+    for await (const piece of createReadStream(path, 'latin1')) {
+      const text = rest + String(piece)
+      const end = text.lastIndexOf('\n') + 1
+      rest = text.slice(end)
+      yield text.slice(0, end)
+    }
   } catch {
-    return ''
+    // Elsewhere than on Linux there is no such file.
   }
 }
 

@@ -5,7 +5,7 @@ import { parseTimestamp } from './timestamp.js'
 import type { Clock } from './zone.js'
 
 /** Rows that are sampled to find the meaning of columns without a known name. */
-const SAMPLE_ROWS = 50
+export const SAMPLE_ROWS = 50
 
 type Cells = readonly string[]
 

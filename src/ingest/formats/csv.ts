@@ -1,7 +1,8 @@
+import { Readable } from 'node:stream'
 import { parse } from 'fast-csv'
 import { AppError } from '../../model/errors.js'
 import type { DecodeContext } from '../../model/event.js'
-import { chooseColumns, isBlankRow, rowToRecord } from './csv-columns.js'
+import { chooseColumns, isBlankRow, rowToRecord, SAMPLE_ROWS, type Columns } from './csv-columns.js'
 import type { Problem } from './draft.js'
 import { tooManyRows, type RecordDecoder } from './record.js'
 
@@ -20,21 +21,73 @@ export async function decodeCsv(
   context: DecodeContext,
   decoder: RecordDecoder,
 ): Promise<void> {
-  const hinted = /^sep=(.)\r?\n/i.exec(text)
+  const hinted = /^sep=([^"\r\n])\r?\n/i.exec(text)
   const body = hinted === null ? text : text.slice(hinted[0].length)
-  // A header is no row.
-  if (hasMoreRows(body, context.maxRows + 1)) throw tooManyRows(context.maxRows)
-  const rows = await parseRows(body, hinted?.[1] ?? findDelimiter(body), context.maxRows)
-  const skipped = hinted === null ? 1 : 2
-  const first = rows.findIndex((row) => !isBlankRow(row))
-  if (first === -1) return
-  const columns = chooseColumns(rows.slice(first), context)
-  for (const [i, row] of rows.entries()) {
-    if (i < first + columns.headerRows || isBlankRow(row)) continue
+  const delimiter = hinted?.[1] ?? findDelimiter(body)
+  const pieces = cutAtRows(body, delimiter, context.maxRows)
+  const table = new Table(context, decoder, hinted === null ? 1 : 2)
+  for await (const row of readRows(pieces, delimiter)) table.add(row)
+  table.end()
+}
+
+/** The rows of a text, blank ones too. */
+async function* readRows(pieces: readonly string[], delimiter: string): AsyncGenerator<Cells> {
+  try {
+    for await (const row of Readable.from(pieces).pipe(parse({ delimiter, headers: false }))) {
+      if (!Array.isArray(row) || row.length > MAX_COLUMNS) throw unreadable()
+      yield row.map(String)
+    }
+  } catch {
+    // The parser's message contains parts of the file.
+    throw unreadable()
+  }
+}
+
+type Cells = readonly string[]
+
+/** Decodes rows as they come, once there are enough of them to name the columns. */
+class Table {
+  readonly #context: DecodeContext
+  readonly #decoder: RecordDecoder
+  /** Of the next row; blank ones count. */
+  #number: number
+  #columns: Columns | null = null
+  readonly #first: { readonly number: number; readonly row: Cells }[] = []
+
+  constructor(context: DecodeContext, decoder: RecordDecoder, firstNumber: number) {
+    this.#context = context
+    this.#decoder = decoder
+    this.#number = firstNumber
+  }
+
+  add(row: Cells): void {
+    const number = this.#number++
+    if (isBlankRow(row)) return
+    if (this.#columns !== null) {
+      this.#decode(number, row, this.#columns)
+      return
+    }
+    this.#first.push({ number, row })
+    if (this.#first.length > SAMPLE_ROWS) this.end()
+  }
+
+  /** Decodes the rows that wait for others. */
+  end(): void {
+    if (this.#columns !== null || this.#first.length === 0) return
+    const rows = this.#first.splice(0)
+    const columns = chooseColumns(
+      rows.map(({ row }) => row),
+      this.#context,
+    )
+    this.#columns = columns
+    for (const { number, row } of rows.slice(columns.headerRows)) this.#decode(number, row, columns)
+  }
+
+  #decode(number: number, row: Cells, { names }: Columns): void {
     const raw = () => row.join(',')
-    const record = rowToRecord(row, columns.names)
-    if (record === null) decoder.put(i + skipped, raggedRow(columns.names.length), raw)
-    else decoder.decode(i + skipped, record, raw)
+    const record = rowToRecord(row, names)
+    if (record === null) this.#decoder.put(number, raggedRow(names.length), raw)
+    else this.#decoder.decode(number, record, raw)
   }
 }
 
@@ -55,44 +108,61 @@ function findDelimiter(text: string): string {
 }
 
 const [NEWLINE, RETURN, QUOTE] = [10, 13, 34]
-
-/** Blank rows are no rows of the file, but cost memory. */
+/** Blank rows are no rows of the file, but cost time. */
 const BLANK_ROWS = 10
+/** Characters that are parsed at one time. The rows are whole, because the parser begins one anew when more of it comes. */
+const PIECE = 65_536
 
-/** Counts lines outside quotes: the parser looks at its limit only when it has parsed the whole text. */
-function hasMoreRows(text: string, most: number): boolean {
-  let rows = 0
-  let lines = 0
-  let isQuoted = false
-  let isBlank = true
-  for (let i = 0; i < text.length && rows <= most && lines <= most * BLANK_ROWS; i++) {
+/**
+ * Cuts a text between rows. Rows and cells are counted before any is parsed, which takes far longer.
+ *
+ * @throws AppError `file_parse_error` for too many rows or columns
+ */
+function cutAtRows(text: string, delimiter: string, maxRows: number): readonly string[] {
+  const pieces: string[] = []
+  const delimiterCode = delimiter.charCodeAt(0)
+  // A header is no row.
+  const mostRows = maxRows + 1
+  let place: Place = 'start'
+  let [pieceFrom, rowFrom, rows, lines, delimiters] = [0, 0, 0, 0, 0]
+  for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
-    if (code === QUOTE) isQuoted = !isQuoted
-    if ((code === NEWLINE || code === RETURN) && !isQuoted) {
-      if (!isBlank) rows++
-      lines++
-      isBlank = true
-    } else isBlank = false
+    if (place === 'quoted' || !isEnd(code, delimiterCode)) {
+      place = placeAfter(place, code)
+      continue
+    }
+    place = 'start'
+    if (code === delimiterCode) {
+      if (++delimiters >= MAX_COLUMNS) throw unreadable()
+      continue
+    }
+    lines++
+    if (i > rowFrom) rows++
+    if (rows > mostRows || lines > mostRows * BLANK_ROWS) throw tooManyRows(maxRows)
+    delimiters = 0
+    rowFrom = i + 1
+    if (rowFrom - pieceFrom < PIECE) continue
+    pieces.push(text.slice(pieceFrom, rowFrom))
+    pieceFrom = rowFrom
   }
-  return rows > most || lines > most * BLANK_ROWS
+  return [...pieces, text.slice(pieceFrom)]
 }
 
-type Cells = readonly string[]
+/** Whether a character outside quotes ends the cell. */
+const isEnd = (code: number, delimiterCode: number): boolean =>
+  code === delimiterCode || code === NEWLINE || code === RETURN
 
-/** Parses all rows, blank ones included, so that row n of the result is row n of the file. */
-function parseRows(text: string, delimiter: string, maxRows: number): Promise<readonly Cells[]> {
-  const limit = Number.isFinite(maxRows) ? (maxRows + 2) * BLANK_ROWS : 0
-  const parser = parse({ delimiter, headers: false, maxRows: limit })
-  return new Promise((resolve, reject) => {
-    const rows: Cells[] = []
-    parser.on('data', (row: unknown) => {
-      const cells = Array.isArray(row) && row.length <= MAX_COLUMNS ? row.map(String) : null
-      if (cells === null) parser.destroy(unreadable())
-      else rows.push(cells)
-    })
-    // The parser's message contains parts of the file.
-    parser.on('error', () => reject(unreadable()))
-    parser.on('end', () => resolve(rows))
-    parser.end(text)
-  })
+/**
+ * Where in a cell the next character is. As the parser sees it, quotes mean something only around a whole cell: otherwise
+ * one somewhere in a text would hide the rows behind it from the limits.
+ */
+type Place = 'start' | 'plain' | 'quoted' | 'closed'
+
+function placeAfter(place: Place, code: number): Place {
+  if (place === 'quoted') return code === QUOTE ? 'closed' : 'quoted'
+  if (place === 'plain') return 'plain'
+  if (code === QUOTE) return 'quoted'
+  return place === 'start' && isSpace(code) ? 'start' : 'plain'
 }
+
+const isSpace = (code: number): boolean => /\s/.test(String.fromCharCode(code))

@@ -171,8 +171,12 @@ t.test('an API token is shown once, has a role and no session, and ends at once'
     async () => socket.texts.length,
     (n) => n > 0,
   )
+  const tail = await openTail(service, token)
+  t.match(await tail.subscribe({}), { type: 'tail:subscribed' })
   t.equal((await service.call(`DELETE /api/api-tokens/${manager.id}`)).status, 204)
   t.equal(await socket.whenClosed(), 1008)
+  const closed = await eventually(async () => tail.closed(), Boolean)
+  t.match(closed, { code: 1008, reason: 'the API token was revoked' })
   t.equal((await service.call('GET /api/auth/me', { token })).status, 401)
   const unknown = `lat_${'x'.repeat(40)}`
   t.equal((await service.call('GET /api/auth/me', { token: unknown })).status, 401)

@@ -241,6 +241,27 @@ void test('a file of more rows than the limit is refused', async (t) => {
     const open = `${files.csv(5)}"${'x'.repeat(1000)}`.replaceAll('\n', end)
     await t.rejects(decode('csv', open, context), { message: /3 rows/ }, 'before all is parsed')
   }
+  // A quote within a text opens nothing, so it hides no rows; the open one after them is not reached.
+  for (const text of ['a"b', 'a""b', ' x "', '\u00a0"a"', '\u0001"a'])
+    await t.rejects(
+      decode('csv', `message\n${text}\n${'m\n'.repeat(5)}"`, context),
+      { message: /3 rows/ },
+      text,
+    )
+})
+
+void test('a CSV file of many pieces is decoded as one', async (t) => {
+  const rows = Array.from({ length: 30_000 }, (_, i) =>
+    i % 3 === 0 ? `info,"two\r\nlines ""${i}"""` : i % 3 === 1 ? `info,a"b ${i}` : '',
+  )
+  const { events, received } = await decode('csv', `level,message\r\n${rows.join('\r\n')}\r\n`)
+  t.equal(received, 20_000)
+  t.same(
+    events.map(({ message }) => message),
+    rows.flatMap((row, i) =>
+      row === '' ? [] : i % 3 === 0 ? [`two\r\nlines "${i}"`] : [`a"b ${i}`],
+    ),
+  )
 })
 
 void test('UTF-16 with and without a byte order mark is decoded like UTF-8', async (t) => {
