@@ -7,7 +7,7 @@ import { AppError } from '../model/errors.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import { TooManyGroups, type CountReader } from './counts.js'
 import { isNews } from './machine.js'
-import { isAgainstPast, planRule, type Plan } from './rule.js'
+import { planRule, type Plan } from './rule.js'
 import type { RuleFields } from './rule-fields.js'
 import { asRule, checkedFields } from './rules.js'
 import { TrackedRule, type GroupTransition } from './tracked-rule.js'
@@ -31,6 +31,7 @@ export const MAX_TRANSITIONS = 1_000
 const BUDGET_MS = 25 * SECOND_MS
 const QUESTION_MS = 30 * SECOND_MS
 const CHUNK_MS = 3 * HOUR_MS
+const MAX_CHUNK_SLOTS = 10_000
 /** Whether a template is new is asked for the end of each range. */
 const NEW_TEMPLATE_CHUNK_MS = 10 * MINUTE_MS
 
@@ -50,11 +51,18 @@ export const createBacktest =
     let [count, firing, leftOut] = [0, 0, 0]
     const known = { aliveSinceMs: 0 }
     let atMs = fromMs
+    let chunkMs = chunkOf(plan)
+    const isOfAge = plan.rule.fields.kind.type === 'new_template'
+    const longestMs = isOfAge ? chunkMs : Math.min(DAY_MS, MAX_CHUNK_SLOTS * plan.everyMs)
     // What was over before can not be found late.
     if (plan.rule.fields.kind.type !== 'anomaly') await read(fromMs - plan.spanMs, fromMs)
     while (atMs < endMs && performance.now() < until) {
-      const nextMs = Math.min(endMs, atMs + chunkOf(plan))
+      const nextMs = Math.min(endMs, atMs + chunkMs)
+      const begunMs = performance.now()
       await read(atMs, nextMs)
+      // Where little is stored, a question takes as long for a whole day.
+      const isQuick = performance.now() - begunMs < SECOND_MS
+      if (isQuick && 2 * chunkMs <= longestMs) chunkMs *= 2
       for (const one of tracked.evaluate(nextMs, known)) {
         count++
         if (isNews(one.transition) && one.transition.to === 'firing') firing++
@@ -70,18 +78,22 @@ export const createBacktest =
     return { ...range, firing, groups, leftOut, transitions, transitionCount: count }
   }
 
-/** Whole minutes are judged where the rule has shorter times: 30 days have 259,200 times of ten seconds. */
+/**
+ * Whole minutes are judged where the rule has shorter times: 30 days have 259,200 times of ten seconds. A metric is of all that
+ * its window holds each time, so that long windows are judged every ten minutes.
+ */
 function coarsePlan(fields: RuleFields): Plan {
   const plan = planRule(asRule(fields))
   if ('path' in plan) throw new Error('bug: the rule was checked')
-  const isCoarse = plan.everyMs < MINUTE_MS && plan.windowMs % MINUTE_MS === 0
+  const isLong = fields.kind.type === 'value' && plan.windowMs % (10 * MINUTE_MS) === 0
+  const everyMs = isLong ? 10 * MINUTE_MS : MINUTE_MS
+  const isCoarse = plan.everyMs < everyMs && plan.windowMs % everyMs === 0
   if (!isCoarse || fields.n_of_m !== undefined) return plan
-  const coarse = planRule(asRule({ ...fields, every: '1m' }))
+  const coarse = planRule(asRule({ ...fields, every: `${everyMs / SECOND_MS}s` }))
   return 'path' in coarse ? plan : coarse
 }
 
 const chunkOf = ({ rule, everyMs }: Plan): number => {
-  if (rule.fields.kind.type === 'value' || isAgainstPast(rule.fields.kind)) return everyMs
   const longest = rule.fields.kind.type === 'new_template' ? NEW_TEMPLATE_CHUNK_MS : CHUNK_MS
   return Math.max(everyMs, Math.floor(longest / everyMs) * everyMs)
 }

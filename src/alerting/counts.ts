@@ -28,6 +28,7 @@ import {
   type SharedRow,
 } from './shared-counts.js'
 import { isEmpty, listsOf, MAX_ATTRIBUTES, sizeOf } from './attributes.js'
+import { windowsOf } from './past-windows.js'
 import { MAX_TEXTS } from './texts.js'
 import { unseen } from './unseen.js'
 import { countByValues } from './value-counts.js'
@@ -117,6 +118,9 @@ export function createCountReader(deps: CountDeps) {
   }
 
   return {
+    /** Whether the request is answered together with those of other rules. */
+    canShare: (request: CountRequest): boolean => sharedOf(deps, { request, index: 0 }).length > 0,
+
     /** @throws AppError dependency_unavailable */
     async read(
       requests: readonly CountRequest[],
@@ -183,13 +187,13 @@ async function askEvents(
 async function askValues(
   deps: CountDeps,
   some: readonly Indexed[],
-  { range: { fromMs, toMs }, options }: Asked,
+  { range: { fromMs, toMs, isPast = false }, options }: Asked,
 ): Promise<Found> {
   const found: (readonly [number, Count])[] = []
   for (const { request, index } of some) {
     const { counter, groupBy, everyMs, maxAgeMs = DEFAULT_AGE_MS } = request
     if (counter.kind !== 'value') throw new Error('bug: it counts')
-    const asked = { fromMs, toMs, options: { ...options, settings: SETTINGS } }
+    const asked = { fromMs, toMs, isPast, options: { ...options, settings: SETTINGS } }
     const counts = await countByValues(deps, { counter, groupBy, everyMs, maxAgeMs }, asked)
     if (counts.length > MAX_ROWS) throw new TooManyGroups()
     found.push(...counts.map((count) => [index, count] as const))
@@ -213,35 +217,35 @@ async function askFindings(
   return found
 }
 
-/** Counts what arrived in the windows that ended so long before the last slot of the range. */
+/** Counts what arrived in the windows that ended so long before the slots of the range. */
 async function askPast(deps: CountDeps, some: readonly Indexed[], asked: Asked): Promise<Found> {
   const found: (readonly [number, Count])[] = []
   for (const { request, index } of some) {
     const { counter, everyMs } = request
     if (counter.kind !== 'past') throw new Error('bug: it is no count of the past')
-    const endSlot = Math.floor(asked.range.toMs / everyMs)
-    if (endSlot === Math.floor(asked.range.fromMs / everyMs)) continue
-    const toMs = endSlot * everyMs - counter.agoMs
-    const range = { fromMs: toMs - counter.windowMs, toMs, after: null, isPast: true }
-    const events = { kind: 'events', query: counter.query, of: 'occurrences' } as const
+    const { query, agoMs, windowMs } = counter
+    const first = Math.floor(asked.range.fromMs / everyMs)
+    const end = Math.floor(asked.range.toMs / everyMs)
+    if (first === end) continue
+    const range = {
+      fromMs: (first + 1) * everyMs - windowMs - agoMs,
+      toMs: end * everyMs - agoMs,
+      after: null,
+      isPast: true,
+    }
+    const events = { kind: 'events', query, of: 'occurrences' } as const
     const all = await askEvents(deps, [{ request: { ...request, counter: events }, index }], {
       range,
       options: { ...asked.options, isSearch: true },
     })
-    found.push(...summed(all, endSlot - 1))
+    const slots = { first, end, length: windowMs / everyMs, ago: agoMs / everyMs }
+    const windows = windowsOf(
+      all.map(([, count]) => count),
+      slots,
+    )
+    for (const count of windows) found.push([index, count])
   }
   return found
-}
-
-/** The counts of groups, as those of one slot. */
-function summed(all: Found, slot: number): Found {
-  const groups = new Map<string, readonly [number, Count]>()
-  for (const [index, { group, count }] of all) {
-    const key = JSON.stringify(group)
-    const before = groups.get(key)?.[1].count ?? 0
-    groups.set(key, [index, { slot, group, count: before + count }])
-  }
-  return [...groups.values()]
 }
 
 async function askDead(

@@ -230,6 +230,8 @@ export class Deliveries {
     entry: { readonly queue: ChannelQueue; wake: () => void },
   ): Promise<void> {
     const { queue } = entry
+    // The notices of a round are enqueued one after the other, and may be one message.
+    await Promise.resolve()
     while (queue.size > 0 && !this.#signal.aborted) {
       const channel = this.#deps.channels.find(channelId)
       const limits = limitsOf(channel, this.#deps.channels)

@@ -2,7 +2,7 @@
  * Evaluates the alert rules. One instance does it, by a lock that it holds as long as it lives:
  *
  * 1. It reads the last transitions, so that every group goes on where it was.
- * 2. When another half second is stored by the watermark, it counts what arrived up to there since the last time, for the rules that
+ * 2. When another second is stored by the watermark, it counts what arrived up to there since the last time, for the rules that
  *    are due. A rule that is new or was changed has its windows counted from what is stored, so that nothing has to be
  *    remembered.
  * 3. It judges the groups (`tracked-rule.ts`). The transitions of a round are one insert (`log.ts`); only then are they
@@ -49,10 +49,12 @@ const ALIVE = 'alerting:alive-since'
 /** Collectors that were silent for longer may have missed messages. */
 const ALIVE_MS = 2 * MINUTE_MS
 /** Pause between two evaluations of all due rules while messages arrive. */
-const STEP_MS = 500
+const STEP_MS = SECOND_MS
 /** How soon it is seen that more is stored. */
 const LOOK_MS = 100
 const MARKS_MS = 500
+/** Rules with a question of their own are asked early for so much of the time. */
+const OWN_SHARE = 0.05
 const FAILED_MS = 2 * SECOND_MS
 /** Moments before the start that may not have been judged. */
 const REPLAY_MS = 15 * MINUTE_MS
@@ -165,7 +167,7 @@ export class Evaluator {
         log[failures === 3 ? 'warn' : 'debug']({ err: error }, 'alert rules are evaluated late')
       }
       await this.#tellWhetherKnown(this.#leading)
-      // Rules of which each has a question of its own take half of the time at most.
+      // Where the questions take long, they take half of the time at most.
       const tookMs = performance.now() - begunMs
       const pauseMs = Math.max(failures === 0 ? LOOK_MS : FAILED_MS, tookMs)
       await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
@@ -204,6 +206,8 @@ class Leading {
   #aliveSetMs = 0
   /** Everything that arrived before was judged, by the rules that are due. */
   #countedMs = 0
+  /** Until when rules with a question of their own are asked at their own times alone. */
+  #ownEarlyMs = 0
 
   constructor(deps: EvaluatorDeps, signals: readonly AbortSignal[]) {
     this.#deps = deps
@@ -287,15 +291,22 @@ class Leading {
 
   /** Counts what arrived since the last time, for the rules that are due. */
   async #count(untilMs: number): Promise<void> {
-    const due = [...this.#tracked.values()].filter((tracked) => tracked.isDue(untilMs))
+    const mayAskOwn = performance.now() >= this.#ownEarlyMs
+    const due = [...this.#tracked.values()].filter((tracked) =>
+      tracked.isDue(untilMs, tracked.isShared || mayAskOwn),
+    )
     if (due.length === 0) return
     const blocks = await this.#deps.arrivals.newest({ timeoutMs: QUESTION_MS })
     const position = { atMs: Date.now(), blocks }
+    let ownMs = 0
     for (const some of groupedBy(due, (one) => JSON.stringify(rangeOf(one, untilMs)))) {
-      const { fromMs, toMs, isByEventTime } = rangeOf(some[0], untilMs)
+      const { fromMs, toMs, isByEventTime, isShared } = rangeOf(some[0], untilMs)
       const after = isByEventTime ? null : this.#positionAt(fromMs)
+      const begunMs = performance.now()
       await this.#read(some, { fromMs, toMs, after }, false)
+      if (!isShared) ownMs += performance.now() - begunMs
     }
+    if (ownMs > 0) this.#ownEarlyMs = performance.now() + ownMs * (1 / OWN_SHARE - 1)
     const oldestMs = Math.min(...[...this.#tracked.values()].map(({ countedMs }) => countedMs))
     const needed = this.#positions.findLastIndex(({ atMs }) => atMs <= oldestMs - SKEW_MS)
     this.#positions = [...this.#positions.slice(Math.max(0, needed)).slice(-1_000), position]
@@ -382,7 +393,11 @@ class Leading {
     for (const rule of rules) {
       const plan = planRule(rule)
       if ('path' in plan) continue
-      const tracked = new TrackedRule(plan, Math.max(untilMs - REPLAY_MS, rule.updatedAtMs))
+      const startMs = Math.max(untilMs - REPLAY_MS, rule.updatedAtMs)
+      const isShared = plan.counters.every((_, i) =>
+        this.#deps.counts.canShare(toRequest(plan, i, false)),
+      )
+      const tracked = new TrackedRule(plan, startMs, isShared)
       for (const last of this.#loaded?.get(rule.id) ?? []) tracked.restore(last)
       bySpan.set(plan.spanMs, [...(bySpan.get(plan.spanMs) ?? []), tracked])
     }
@@ -438,6 +453,7 @@ class Leading {
 const rangeOf = (tracked: TrackedRule, untilMs: number) => ({
   ...tracked.rangeAt(untilMs),
   isByEventTime: tracked.plan.isByEventTime,
+  isShared: tracked.isShared,
 })
 
 function groupedBy<T>(all: readonly T[], keyOf: (one: T) => string): readonly [T, ...T[]][] {

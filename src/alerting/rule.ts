@@ -79,12 +79,6 @@ function timeFault({ time, kind }: RuleFields): RuleFault | null {
   return { path: 'time', message: 'is for threshold, ratio and change against the window before' }
 }
 
-/** Whether its windows are asked for as a whole at each of its times. */
-export const isAskedWhole = ({ rule, isByEventTime }: Plan): boolean => {
-  const { kind } = rule.fields
-  return isByEventTime || kind.type === 'value' || isAgainstPast(kind)
-}
-
 /** Kinds that have groups of their own. */
 const GROUPS: Readonly<Partial<Record<Kind['type'], readonly string[]>>> = {
   new_template: ['template'],
@@ -131,6 +125,8 @@ function notifyFault({ notify }: Plan): RuleFault | null {
 
 function spanOf({ kind }: RuleFields, windowMs: number): number {
   if (kind.type === 'anomaly') return NEWS_MS + HOUR_MS
+  // Its windows are asked for as a whole.
+  if (kind.type === 'value') return 0
   if (kind.type === 'change') return isAgainstPast(kind) ? windowMs : 2 * windowMs
   return kind.type === 'absence' ? toMs(kind.known ?? '7d') : windowMs
 }
@@ -153,6 +149,8 @@ function everyFault(plan: Plan): RuleFault | null {
   const { everyMs, windowMs, nOfM } = plan
   const path = windowPath(plan)
   if (everyMs > MAX_EVERY_MS) return { path: 'every', message: 'is at most 10m' }
+  if (isAgainstPast(plan.rule.fields.kind) && DAY_MS % everyMs !== 0)
+    return { path: 'every', message: 'must divide a day' }
   if (windowMs % everyMs !== 0) return { path, message: 'must be a multiple of `every`' }
   if (windowMs / everyMs > MAX_SLOTS)
     return { path, message: `is at most ${MAX_SLOTS} times \`every\`` }

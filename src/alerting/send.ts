@@ -19,6 +19,8 @@ interface SendDeps {
   readonly mayBePrivate: boolean
   /** Null where no mail server is set. */
   readonly smtp: Smtp | null
+  /** How long a receiver may take; by default that of a POST request. */
+  readonly timeoutMs?: number
 }
 
 export const createSend =
@@ -32,13 +34,14 @@ export const createSend =
 type Result = Omit<Attempt, 'latencyMs'>
 
 async function call(
-  { mayBePrivate, smtp }: SendDeps,
+  { mayBePrivate, smtp, timeoutMs }: SendDeps,
   target: Target,
   message: Message,
 ): Promise<Result> {
   if (target.type === 'email') return await sendMail(smtp, target.to, message)
   if (target.type === 'slack_bot') return await sendToSlack(target, message, mayBePrivate)
-  const { status } = await post({ ...toRequest(target, message, Date.now()), mayBePrivate })
+  const posted = toRequest(target, message, Date.now())
+  const { status } = await post({ ...posted, mayBePrivate, ...(timeoutMs && { timeoutMs }) })
   if (status >= 200 && status < 300) return { outcome: 'sent', status, error: null, receipt: null }
   const error = `the receiver answered ${status}`
   const isFinal = status >= 300 && status < 500 && !PASSING_STATUSES.has(status)
@@ -50,7 +53,8 @@ function toFailure(error: unknown): Result {
   if (error instanceof AddressError)
     return { outcome: 'refused', status: null, error: error.message, receipt: null }
   const code: unknown = Object(error).code
-  const isTimeout = error instanceof Error && error.name === 'TimeoutError'
+  // Nothing but its time aborts a request.
+  const isTimeout = error instanceof Error && error.name === 'AbortError'
   const told = isTimeout ? 'no answer in time' : typeof code === 'string' ? code : 'no connection'
   return { outcome: 'failed', status: null, error: told, receipt: null }
 }

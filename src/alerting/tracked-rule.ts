@@ -6,7 +6,7 @@
 import type { Count } from './count.js'
 import type { LoggedFinding } from './log.js'
 import { INACTIVE, step, type GroupStatus, type Transition } from './machine.js'
-import { isAskedWhole, type Plan } from './rule.js'
+import type { Plan } from './rule.js'
 import { SlotCounts } from './slot-counts.js'
 import { judge, type GroupCounts, type KnownTime } from './verdict.js'
 
@@ -52,16 +52,20 @@ export class TrackedRule {
   readonly #groups = new Map<string, Group>()
   #nextTickMs: number
 
+  /** Whether it is counted by the question that rules share. */
+  readonly isShared: boolean
+
   /** @param startMs evaluations after it are made */
-  constructor(plan: Plan, startMs: number) {
+  constructor(plan: Plan, startMs: number, isShared = true) {
     this.plan = plan
+    this.isShared = isShared
     this.#nextTickMs = (Math.floor(startMs / plan.everyMs) + 1) * plan.everyMs
     if (plan.groupBy.length === 0) this.#groupOf([])
   }
 
-  /** Whether it has to be counted: at its own times, or always where it may fire before them. */
-  isDue(untilMs: number): boolean {
-    return this.#mayFireEarly || this.#nextTickMs <= untilMs
+  /** Whether it has to be counted: at its own times, or early where it may fire before them. */
+  isDue(untilMs: number, isEarly: boolean): boolean {
+    return (isEarly && this.#mayFireEarly) || this.#nextTickMs <= untilMs
   }
 
   /** What has to be counted now: what arrived since the last time, or the whole past of the last moment anew. */
@@ -101,7 +105,8 @@ export class TrackedRule {
   evaluate(untilMs: number, known: KnownTime): readonly GroupTransition[] {
     const made: GroupTransition[] = []
     const { everyMs } = this.plan
-    if (isAskedWhole(this.plan))
+    // Which messages were there at an earlier moment is not known.
+    if (this.plan.isByEventTime)
       this.#nextTickMs = Math.max(this.#nextTickMs, Math.floor(untilMs / everyMs) * everyMs)
     const isTick = this.#nextTickMs <= untilMs
     for (; this.#nextTickMs <= untilMs; this.#nextTickMs += everyMs) {

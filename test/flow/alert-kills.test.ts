@@ -15,9 +15,9 @@ import { signal } from '../support/signals.js'
 const isLong = process.env['TEST_LONG'] === '1'
 /**
  * Milliseconds after the message was accepted; null: when its notice arrives, before it is answered; `engine`: ClickHouse alone,
- * while the message is stored or judged.
+ * while the message is stored or judged; `redis`: Redis alone, which holds the lock of the evaluator and the watermarks.
  */
-const KILLS: readonly (number | null | 'engine')[] = isLong
+const KILLS: readonly (number | null | 'engine' | 'redis')[] = isLong
   ? [
       0,
       200,
@@ -35,6 +35,8 @@ const KILLS: readonly (number | null | 'engine')[] = isLong
       1_500,
       3_500,
       'engine',
+      'redis',
+      'redis',
     ]
   : [null, 900, 'engine']
 
@@ -79,6 +81,11 @@ const serviceOf = (i: number) => {
 async function killEngine(): Promise<void> {
   await sleep(300)
   signal(shared === null ? enginePid(serviceOf(0)) : shared.engine.pid(), 'SIGKILL')
+}
+
+async function restartRedis(): Promise<void> {
+  await shared?.redis.kill()
+  await shared?.redis.start()
 }
 
 async function post(path: string, body: object): Promise<string> {
@@ -128,6 +135,11 @@ t.test('a kill at any time loses, doubles and reorders nothing', async (t) => {
       await killEngine()
       continue
     }
+    if (afterMs === 'redis') {
+      await sleep(300)
+      await restartRedis()
+      continue
+    }
     if (afterMs === null)
       await eventually(
         async () => noticesOf(host),
@@ -137,10 +149,7 @@ t.test('a kill at any time loses, doubles and reorders nothing', async (t) => {
     // The one that took the message, or the other, which may evaluate.
     const killed = (i + (i % 4 < 2 ? 0 : 1)) % services.length
     await serviceOf(killed).kill()
-    if (shared !== null && i % 4 === 3) {
-      await shared.redis.kill()
-      await shared.redis.start()
-    }
+    if (i % 4 === 3) await restartRedis()
     services[killed] = await start(killed)
   }
   for (const host of hosts) {

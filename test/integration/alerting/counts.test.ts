@@ -233,7 +233,52 @@ void t.test(
     const range = { fromMs: NOW_MS - 3_000, toMs: NOW_MS, after: [] }
     const [now, past, aged] = await counts.read(requests, range)
     t.same(now, [], 'what was three hours old does not count')
-    t.same(past, [{ slot: NOW_MS / 1_000 - 1, group: ['till'], count: 2 }])
+    const windows = [
+      { slot: NOW_MS / 1_000 - 3, group: ['till'], count: 1 },
+      { slot: NOW_MS / 1_000 - 2, group: ['till'], count: 2 },
+      { slot: NOW_MS / 1_000 - 1, group: ['till'], count: 2 },
+    ]
+    t.same(past, windows, 'each window that ended in the range')
     t.same(aged, [{ slot: NOW_MS / 1_000 - 2, group: ['till'], count: 1 }])
   },
 )
+
+void t.test('the windows of a metric that end in a range are asked for together', async (t) => {
+  const base = NOW_MS - 60_000
+  const row = (id: number, at: number, took: number) => ({
+    ...rowOf({ message: `timed ${id}`, host: 'timed', tags: { took } }, 1),
+    id,
+    received_at: new Date(base + at * 1_000).toISOString(),
+    ts: new Date(base + at * 1_000).toISOString(),
+  })
+  const repeat = { ...row(201, 14, 10), is_new: 0, n: 3 }
+  await store.insertRows('landing', [row(201, 1, 10), row(202, 12, 50), row(203, 31, 90), repeat])
+  const counts = createCountReader({
+    arrivals: createArrivalReader(store),
+    redirects: () => [],
+    findings: async () => [],
+    store,
+    resolve: (query) => query,
+  })
+  const metric = { type: 'value', metric: 'avg(took)', window: '20s', op: '>', fire: 1 } as const
+  const [request] = requestsOf('host:timed', { kind: metric, every: '10s', group_by: [] })
+  if (request === undefined) throw new Error('no request')
+  const first = Math.floor(base / 10_000)
+  const asked = { fromMs: first * 10_000, toMs: (first + 6) * 10_000, after: null }
+  for (const isPast of [false, true]) {
+    const [found] = await counts.read([request], { ...asked, isPast })
+    if (found === undefined || found instanceof Error) throw new Error('no answer')
+    const alone = []
+    for (let slot = first; slot < first + 6; slot++) {
+      const own = { fromMs: slot * 10_000, toMs: (slot + 1) * 10_000, after: null, isPast }
+      const [one] = await counts.read([request], own)
+      if (one === undefined || one instanceof Error) throw new Error('no answer')
+      alone.push(...one)
+    }
+    const bySlot = (all: readonly Count[]): readonly Count[] =>
+      all.toSorted((a, b) => a.slot - b.slot)
+    t.same(bySlot(found), bySlot(alone), 'each window is the same alone')
+    const values = bySlot(found).map(({ count }) => count)
+    t.ok(values.includes(20), `three repeats of 10 and one 50 are 20 on average: ${values.join()}`)
+  }
+})

@@ -38,6 +38,9 @@ function createWorld(arrivals: Readonly<Record<number, number>>) {
     /** Everything that arrived before is stored; seconds after T0. */
     storedS: 0,
     isAway: false,
+    isShared: true,
+    /** How long a question takes. */
+    questionMs: 0,
     rounds: 0,
     log,
     told,
@@ -63,8 +66,10 @@ function createWorld(arrivals: Readonly<Record<number, number>>) {
       history: async () => [],
     },
     counts: {
+      canShare: () => world.isShared,
       read: async (requests, { fromMs, toMs }) => {
         orFail()
+        await sleep(world.questionMs)
         return requests.map(({ everyMs }) =>
           Object.entries(arrivals)
             .map(([second, count]) => ({ atMs: T0 + Number(second) * SECOND_MS, count }))
@@ -169,4 +174,20 @@ void test('a rule that changes while it fires goes on where it means the same', 
   t.match(world.transitions().slice(1), [/^4[012]0s inactive>firing 30$/])
   t.equal(new Set(world.log.map(({ alertId }) => alertId)).size, 2, 'two alerts')
   await evaluator.close()
+})
+
+void test('a rule with a question of its own, which takes long, is asked at its own times', async (t) => {
+  const judged = async (isShared: boolean): Promise<readonly string[]> => {
+    const { world, store, start } = createWorld({ 3: 20 })
+    Object.assign(world, { isShared, questionMs: 500, rule: toRule({ for: '0s' }) })
+    const evaluator = start()
+    await store(1)
+    await store(2)
+    await store(6)
+    await store(11)
+    await evaluator.close()
+    return world.transitions()
+  }
+  t.same(await judged(true), ['6s inactive>firing 20'], 'others are asked early')
+  t.same(await judged(false), ['10s inactive>firing 20'])
 })

@@ -1,0 +1,30 @@
+import type { Count } from './count.js'
+import { SlotCounts } from './slot-counts.js'
+
+interface Slots {
+  readonly first: number
+  /** Exclusive. */
+  readonly end: number
+  /** Slots of a window. */
+  readonly length: number
+  /** How long ago the windows ended, in slots. */
+  readonly ago: number
+}
+
+/** The sums of windows by groups, each by the slot that ended so long after it. */
+export function windowsOf(counts: readonly Count[], slots: Slots): readonly Count[] {
+  const groups = new Map<string, { readonly group: readonly string[]; readonly own: SlotCounts }>()
+  for (const { group, slot, count } of counts) {
+    const key = JSON.stringify(group)
+    const known = groups.get(key) ?? { group, own: new SlotCounts() }
+    groups.set(key, known)
+    known.own.add(slot + slots.ago, count)
+  }
+  const found: Count[] = []
+  for (const { group, own } of groups.values())
+    for (let slot = slots.first; slot < slots.end; slot++) {
+      const count = own.sum(slot + 1 - slots.length, slot + 1)
+      if (count > 0) found.push({ slot, group, count })
+    }
+  return found
+}
