@@ -52,7 +52,7 @@ function hashOf(files) {
 }
 
 function build() {
-  if (!existsSync('node_modules/typescript'))
+  if (!existsSync('node_modules/typescript-native'))
     end(
       'the sources have changed since the build, and the compiler is not installed: run npm ci',
       1,
@@ -61,7 +61,7 @@ function build() {
   rmSync(STAMP, { force: true })
   if (!isWhole) rmSync(MEMORY, { force: true })
   if (kernel !== stamp.kernel) rmSync(KERNEL, { force: true })
-  // Nothing else is written for up to a minute.
+  // Nothing else is written for half a minute.
   if (process.argv.includes('--if-changed')) process.stderr.write('building the program …\n')
   const { status } = spawnSync('npm', ['run', '--silent', 'build:all'], { stdio: 'inherit' })
   if (status !== 0) process.exit(status ?? 1)

@@ -32,7 +32,7 @@ interface Compose {
 }
 
 const root = join(DEPLOY, '..')
-const TSC = join(root, 'node_modules/typescript/bin/tsc')
+const TSC = join(root, 'node_modules/typescript-native/bin/tsc')
 const settings = new Map(settingsHelp().map(({ env, fallback }) => [env, fallback]))
 
 const readCompose = (): Compose => parseYaml('compose.yaml')[0] as Compose // its schema is held below

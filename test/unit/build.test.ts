@@ -30,7 +30,7 @@ t.test('a start builds when what it is built from has changed, and only then', a
   const dir = mkdtempSync(join(tmpdir(), 'build-test-'))
   t.teardown(() => rmSync(dir, { recursive: true, force: true }))
   const at = (name: string): string => join(dir, name)
-  for (const folder of ['src/wasm/assembly', 'node_modules/typescript'])
+  for (const folder of ['src/wasm/assembly', 'node_modules/typescript-native'])
     mkdirSync(at(folder), { recursive: true })
   cpSync(BUILD, at('src/build.mjs'))
   writeFileSync(at('compile.cjs'), COMPILE)
