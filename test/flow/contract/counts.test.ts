@@ -565,7 +565,7 @@ t.test('clear-all leaves users, keys and an engine that ingests on', async (t) =
     tasks: 1,
     sources,
     applications: 7,
-    dead_letters: 2,
+    dead_letters: 5,
   })
   t.match(await currentKpis(service), {
     unique_events: 0,
