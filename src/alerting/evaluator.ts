@@ -53,7 +53,7 @@ const STEP_MS = SECOND_MS
 /** How soon it is seen that more is stored. */
 const LOOK_MS = 100
 const MARKS_MS = 500
-/** Rules with a question of their own are asked early for so much of the time. */
+/** Largest share of the time for evaluating, before they are due, rules that need a ClickHouse query of their own. */
 const OWN_SHARE = 0.05
 const FAILED_MS = 2 * SECOND_MS
 /** Moments before the start that may not have been judged. */

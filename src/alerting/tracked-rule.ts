@@ -52,7 +52,7 @@ export class TrackedRule {
   readonly #groups = new Map<string, Group>()
   #nextTickMs: number
 
-  /** Whether it is counted by the question that rules share. */
+  /** Whether the rule is evaluated by the ClickHouse query that many rules share. */
   readonly isShared: boolean
 
   /** @param startMs evaluations after it are made */
@@ -105,7 +105,7 @@ export class TrackedRule {
   evaluate(untilMs: number, known: KnownTime): readonly GroupTransition[] {
     const made: GroupTransition[] = []
     const { everyMs } = this.plan
-    // Which messages were there at an earlier moment is not known.
+    // By event time only the newest moment is judged: nothing records which messages had arrived at an earlier one.
     if (this.plan.isByEventTime)
       this.#nextTickMs = Math.max(this.#nextTickMs, Math.floor(untilMs / everyMs) * everyMs)
     const isTick = this.#nextTickMs <= untilMs

@@ -16,7 +16,7 @@ import { DAY_MS, SECOND_MS } from '../model/time.js'
 
 export interface LedgerReport {
   readonly sinceMs: number
-  /** Exclusive; equal to `sinceMs` while nothing can be compared yet. */
+  /** End of the comparison, exclusive; equal to `sinceMs` while nothing can be compared yet. */
   readonly untilMs: number
   readonly acknowledged: number
   readonly stored: number
@@ -33,7 +33,7 @@ interface LedgerDeps {
   /** The id of this instance. */
   readonly self: string
   readonly pipeline: {
-    /** How long ago the oldest body was taken up of which something may not be in ClickHouse yet. */
+    /** Age of the oldest request body that may not be completely in ClickHouse, in milliseconds. */
     readonly oldestMs: () => number
     readonly waiting: () => number
   }
@@ -71,7 +71,7 @@ export async function openLedger(deps: LedgerDeps) {
   const isShared = state.kind === 'redis'
   const slots = createSlots(nowMs)
   const heard = new Map<string, Counts & { readonly heardMs: number }>()
-  // By then all instances have heard of each other.
+  // Counting begins when each instance has received the counts of all others.
   let sinceMs = nowMs() + (isShared ? SILENT_MS : 0)
 
   const own = (): Counts => ({

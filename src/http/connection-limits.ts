@@ -19,7 +19,7 @@ export function countConnections(pools: readonly ConnectionPool[]): (change: num
 const CROWDED = 0.5
 /** From this share on the connections of each client are counted. */
 const WATCHED = 0.25
-/** The kernel's table is read again this long after the last reading ended. */
+/** Pause between two readings of the kernel's table of connections. */
 const READ_EVERY_MS = 1_000
 
 type Counts = ReadonlyMap<string, number>
@@ -87,7 +87,7 @@ async function connectionsTo(port: number): Promise<Counts> {
   return counts
 }
 
-/** A line of a table is `NUMBER: LOCAL:PORT REMOTE:PORT STATE …`, in hexadecimal. */
+/** A line of `/proc/net/tcp` is `NUMBER: LOCAL:PORT REMOTE:PORT STATE …`; addresses, ports and states are hexadecimal. */
 const LINE = /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) ([0-9A-F]+):[0-9A-F]{4} ([0-9A-F]{2}) /gm
 const ESTABLISHED = '01'
 

@@ -383,7 +383,7 @@ function usual(n: number, sign: 1 | -1, sizes: Float64Array): number {
   return most[USUAL_TIMES - 1] ?? 0
 }
 
-/** The fourth longest run of hours whose surprise, in `values`, stands out. */
+/** Length in hours of the fourth longest run of consecutive hours whose surprise (in `values`) is at least `OUTSTANDING`. */
 function runOf(n: number): number {
   const most = greatest.fill(0)
   let run = 0

@@ -153,8 +153,8 @@ const isEnd = (code: number, delimiterCode: number): boolean =>
   code === delimiterCode || code === NEWLINE || code === RETURN
 
 /**
- * Where in a cell the next character is. As the parser sees it, quotes mean something only around a whole cell: otherwise
- * one somewhere in a text would hide the rows behind it from the limits.
+ * Which part of a CSV cell the next character is in. Quotes count only around a whole cell, as for the parser. If a quote
+ * inside a plain cell counted too, the line breaks after it would not be counted as rows.
  */
 type Place = 'start' | 'plain' | 'quoted' | 'closed'
 

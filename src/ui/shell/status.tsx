@@ -22,7 +22,7 @@ interface Seen {
   /** Null when the service can't be reached. */
   readonly health: HealthReply | null
   readonly openAlerts: number
-  /** Null when the service does not answer. */
+  /** Null when the service did not answer the request for the ledger. */
   readonly ledger: LedgerReply | null
   readonly atMs: number
 }

@@ -1,6 +1,6 @@
 /*
  * Lines that stand before the records of a body and name their source, such as the actions of a bulk request. The caller
- * reads each of them once and numbers it; from then on it is found by its bytes.
+ * parses each distinct line once and gives it a number. An equal line later in the body is recognised by comparing bytes.
  */
 import { finish, hashRange, startHash } from './hash'
 import { newBytes, reserve, zeroed } from './memory'
