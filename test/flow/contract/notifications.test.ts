@@ -38,10 +38,11 @@ async function rule(
   host: string,
   channels: readonly string[],
   notify: object = {},
+  name = `Errors & <losses> of ${host}`,
 ): Promise<string> {
   const reply = await call('POST /api/alert-rules', {
     json: {
-      name: `Errors & <losses> of ${host}`,
+      name,
       severity: 'P1',
       q: `host:${host}`,
       kind: { type: 'threshold', window: '10s', op: '>=', fire: 1 },
@@ -255,6 +256,38 @@ t.test(
     await eventually(alertmanager.alerts, (all) => all.length === 0)
   },
 )
+
+t.test('a line break begins no header of a mail', { buffered: true }, async (t) => {
+  const breaks = ['\r\n', '\n', '\r', '\r\n\r\n']
+  for (const broken of breaks) {
+    const address = `ann@example.com${broken}Bcc: eve@example.com`
+    const channels = { name: 'c', target: { type: 'email', to: [address] } }
+    const users = { email: address, password: 'a long password of 7 quiet words', role: 'viewer' }
+    const replies = [
+      await call('POST /api/notification-channels', { json: channels }),
+      await call('POST /api/users', { json: users }),
+    ]
+    for (const { status } of replies) t.equal(status, 422, encodeURIComponent(broken))
+  }
+  const more = breaks.map((broken) => `${broken}Bcc: e@x.com`).join('')
+  const target = { type: 'email', to: ['quiet@example.com'] }
+  // A template's first line is the subject, and so is the name of a rule without a template.
+  const template = `Told${more.replaceAll('\n', '\r')}`
+  await call(`POST /api/notification-channels/${await channel(target, { template })}/test`)
+  await rule('web-11', [await channel(target)], { on_resolve: false }, `Lost${more}`)
+  await ingest(events(1, 'web-11'))
+  const mails = await eventually(
+    async () => mail.mails.filter(({ to }) => to.includes('quiet@example.com')),
+    (all) => all.length === 2,
+  )
+  for (const { to, text } of mails) {
+    t.same(to, ['quiet@example.com'])
+    const [head = ''] = text.replaceAll(/\r\n[ \t]+/g, ' ').split('\r\n\r\n')
+    t.match(head, /^Subject: /m)
+    t.notMatch(head, /^Bcc/im)
+    t.notMatch(head, /[^\r]\n|\r[^\n]/)
+  }
+})
 
 t.test('groups that fire together are one digest', { buffered: true }, async (t) => {
   const { url, received } = await startReceiver(t)
