@@ -18,7 +18,7 @@ import type { Notice } from './notices.js'
 const fieldsOf = (notice: Notice, { facts }: Message) => {
   const { transition: one } = notice
   return {
-    id: notice.id,
+    id: notice.key,
     is_repeat: notice.kind === 'repeat',
     status: statusOf(one),
     alert_id: one.alertId,
@@ -106,7 +106,7 @@ function toWebhook(
   const { notice, message, nowMs } = asked
   const text = message.template === null ? {} : { text: plainText(message) }
   const body = JSON.stringify({ ...fieldsOf(notice, message), ...text })
-  const headers = { 'idempotency-key': notice.id }
+  const headers = { 'idempotency-key': notice.key }
   if (target.secret === undefined) return { url: target.url, headers, body }
   const secrets = [
     target.secret,

@@ -1,4 +1,7 @@
-/* The notices that transitions make. Their ids follow from what they say, so that one that is made again is the same. */
+/*
+ * The notices that transitions make. Their ids follow from what they say, so that one that is made again is the same. Receivers
+ * know a notice by its key, which the end of an alert has in common with its beginning: the status tells them apart.
+ */
 
 import { createHash } from 'node:crypto'
 
@@ -8,6 +11,8 @@ import { isNews } from './machine.js'
 /** A notice of one transition to one channel. Its id is the same however often it is sent. */
 export interface Notice {
   readonly id: string
+  /** What receivers know it by. */
+  readonly key: string
   /** Whether it is about the transition itself, says that the alert still fires (to people, to a machine) or that somebody takes care of it, or replaces another channel's. */
   readonly kind: 'transition' | 'repeat' | 'refresh' | 'acknowledge' | 'fallback'
   readonly channelId: string
@@ -22,6 +27,7 @@ export const noticesOf = (transition: LoggedTransition): readonly Notice[] =>
     ? []
     : (transition.channels ?? []).map((channelId) => ({
         id: idOf(transition.id, channelId),
+        key: idOf(transition.alertId ?? transition.id, channelId),
         kind: 'transition',
         channelId,
         transition,
@@ -32,16 +38,15 @@ export const repeatOf = (
   transition: LoggedTransition,
   channelId: string,
   due: { readonly kind: 'repeat' | 'refresh' | 'acknowledge'; readonly count: number },
-): Notice => ({
-  id: idOf(transition.alertId ?? transition.id, channelId, due.kind, due.count),
-  kind: due.kind,
-  channelId,
-  transition,
-})
+): Notice => {
+  const id = idOf(transition.alertId ?? transition.id, channelId, due.kind, due.count)
+  return { id, key: id, kind: due.kind, channelId, transition }
+}
 
 /** The same notice by another channel. */
 export const fallbackOf = (notice: Notice, channelId: string): Notice => ({
   id: idOf(notice.id, channelId, 'fallback'),
+  key: idOf(notice.key, channelId, 'fallback'),
   kind: 'fallback',
   channelId,
   transition: notice.transition,

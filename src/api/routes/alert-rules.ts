@@ -68,7 +68,10 @@ const TransitionSchema = Type.Object(
     }),
     notices: Type.Array(
       Type.Object({
-        id: Type.String(),
+        id: Type.String({
+          description:
+            'what the receiver knows it by: `Idempotency-Key` of a webhook; the end of an alert has that of its beginning',
+        }),
         channel_id: Type.String(),
         outcome: Type.String({
           description:
@@ -113,10 +116,10 @@ function stateOf({ id, fields }: Rule, status: EvaluationStatus | null, firing: 
 
 const NOT_TRIED = { outcome: 'waiting', attempts: 0, atMs: null, status: 0, error: '' }
 
-function toNotice({ id, channelId }: Notice, delivery: Delivery | undefined) {
+function toNotice({ key, channelId }: Notice, delivery: Delivery | undefined) {
   const { outcome, attempts, atMs, status, error } = delivery ?? NOT_TRIED
   return {
-    id,
+    id: key,
     channel_id: channelId,
     outcome,
     attempts,

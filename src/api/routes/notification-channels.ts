@@ -131,8 +131,9 @@ export const notificationChannelRoutes = [
           request: null,
         }
       const transition = sample()
+      const { id } = transition
       const kind = 'transition'
-      const notice = { id: transition.id, kind, channelId: channel.id, transition } as const
+      const notice = { id, key: id, kind, channelId: channel.id, transition } as const
       const message = {
         notices: [notice],
         receipt: null,

@@ -18,6 +18,7 @@ function notice(alertId: string, change: Partial<LoggedTransition> = {}): Waitin
   const id = `n${++made}`
   return toWaiting({
     id,
+    key: alertId,
     kind: 'transition',
     channelId: 'c',
     transition: {

@@ -24,7 +24,13 @@ const TRANSITION: LoggedTransition = {
   reason: null,
   status: { ...INACTIVE, state: 'firing', seq: 1, flips: [] },
 }
-const notice = { id: 'notice', kind: 'transition', channelId: 'c', transition: TRANSITION } as const
+const notice = {
+  id: 'notice',
+  key: 'key',
+  kind: 'transition',
+  channelId: 'c',
+  transition: TRANSITION,
+} as const
 const message = { notices: [notice], receipt: null, facts: null, template: null }
 
 void test('a receiver that does not answer is tried again', async (t) => {
