@@ -32,8 +32,6 @@ const BUDGET_MS = 25 * SECOND_MS
 const QUESTION_MS = 30 * SECOND_MS
 const CHUNK_MS = 3 * HOUR_MS
 const MAX_CHUNK_SLOTS = 10_000
-/** Whether a template is new is asked for the end of each range. */
-const NEW_TEMPLATE_CHUNK_MS = 10 * MINUTE_MS
 
 export type RunBacktest = ReturnType<typeof createBacktest>
 
@@ -52,8 +50,7 @@ export const createBacktest =
     const known = { aliveSinceMs: 0 }
     let atMs = fromMs
     let chunkMs = chunkOf(plan)
-    const isOfAge = plan.rule.fields.kind.type === 'new_template'
-    const longestMs = isOfAge ? chunkMs : Math.min(DAY_MS, MAX_CHUNK_SLOTS * plan.everyMs)
+    const longestMs = Math.min(DAY_MS, MAX_CHUNK_SLOTS * plan.everyMs)
     // What was over before can not be found late.
     if (plan.rule.fields.kind.type !== 'anomaly') await read(fromMs - plan.spanMs, fromMs)
     while (atMs < endMs && performance.now() < until) {
@@ -93,10 +90,8 @@ function coarsePlan(fields: RuleFields): Plan {
   return 'path' in coarse ? plan : coarse
 }
 
-const chunkOf = ({ rule, everyMs }: Plan): number => {
-  const longest = rule.fields.kind.type === 'new_template' ? NEW_TEMPLATE_CHUNK_MS : CHUNK_MS
-  return Math.max(everyMs, Math.floor(longest / everyMs) * everyMs)
-}
+const chunkOf = ({ everyMs }: Plan): number =>
+  Math.max(everyMs, Math.floor(CHUNK_MS / everyMs) * everyMs)
 
 /** Reads a range in one question, or in smaller ones where it has too many groups. */
 function createReading(counts: CountReader, tracked: TrackedRule, signal: AbortSignal) {
@@ -104,9 +99,16 @@ function createReading(counts: CountReader, tracked: TrackedRule, signal: AbortS
   const isByEventTime = rule.fields.time === 'event'
   const common = { groupBy, everyMs, maxAgeMs, isByEventTime, isLast: false }
   const requests = counters.map((counter) => ({ counter, ...common }))
+  // Whether a template comes again is asked for one hour at a time.
+  const isByHour = counters.some((one) => one.kind === 'events' && one.unseenMs !== undefined)
   const read = async (fromMs: number, toMs: number): Promise<void> => {
     signal.throwIfAborted()
     if (fromMs >= toMs) return
+    const nextHourMs = (Math.floor(fromMs / HOUR_MS) + 1) * HOUR_MS
+    if (isByHour && nextHourMs < toMs) {
+      await read(fromMs, nextHourMs)
+      return await read(nextHourMs, toMs)
+    }
     const range = { fromMs, toMs, after: null, isPast: true }
     const answers = await counts.read(requests, range, { timeoutMs: QUESTION_MS, isSearch: true })
     const slots = Math.floor((toMs - fromMs) / everyMs)

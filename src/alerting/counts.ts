@@ -11,7 +11,7 @@ import { StoreError } from '../clickhouse/failure.js'
 import { statement } from '../clickhouse/statement.js'
 import type { Blocks } from '../events/arrivals.js'
 import { bound, type Bind, type Condition } from '../events/bind.js'
-import { rowCondition } from '../events/row-condition.js'
+import { rowCondition, type Arrival } from '../events/row-condition.js'
 import { DAY_MS, HOUR_MS } from '../model/time.js'
 import type { Count, CountDeps } from './count.js'
 import { countFindings } from './finding-counts.js'
@@ -301,7 +301,8 @@ function questionsOf(
   const time: Time = first.request.isByEventTime === true ? 'ts' : 'received_at'
   const groups = bound('group', (bind) => groupsSql(groupBy, bind, deps.redirects()))
   const firstsOrRepeats = (base: typeof eventsSql, requests: readonly Indexed[]): Question => {
-    const slot = `intDiv(toUnixTimestamp(${arrivalOf(base, time)}), ${everyMs / 1000})`
+    const arrival = { sql: arrivalOf(base, time), fromMs: range.fromMs }
+    const slot = `intDiv(toUnixTimestamp(${arrival.sql}), ${everyMs / 1000})`
     const weight = (of: 'occurrences' | 'events'): string =>
       base === eventsSql ? (of === 'events' ? '1' : 'n') : 'repeats'
     const counts = bound('count', (bind) =>
@@ -310,6 +311,7 @@ function questionsOf(
         count: (of, condition) =>
           isLast ? `maxIf(${slot}, ${condition})` : `sumIf(${weight(of)}, ${condition})`,
         endMs: range.toMs,
+        arrival,
       }),
     )
     const fragments = { base, time, slot: isLast ? '0' : slot, groups, counts, maxAgeMs }
@@ -437,23 +439,22 @@ interface CountsContext {
   readonly bind: Bind
   readonly count: (of: 'occurrences' | 'events', condition: string) => string
   readonly endMs: number
+  readonly arrival: Arrival
 }
 
 function countsSql(
   { resolve, redirects }: CountDeps,
   some: readonly Indexed[],
-  { bind, count, endMs }: CountsContext,
+  { bind, count, endMs, arrival }: CountsContext,
 ): string {
   return some
     .map(({ request: { counter }, index }) => {
       if (counter.kind !== 'events') throw new Error('bug: dead letters are no events')
       const query = resolve(counter.query)
-      const found = rowCondition(query, { bind, endMs, redirects: redirects() })
+      const context = { bind, endMs, arrival, redirects: redirects() }
+      const found = rowCondition(query, context)
       const { unseenMs } = counter
-      const condition =
-        unseenMs === undefined
-          ? found
-          : `${found} AND ${unseen(unseenMs, { bind, endMs, redirects: redirects() })}`
+      const condition = unseenMs === undefined ? found : `${found} AND ${unseen(unseenMs, context)}`
       return `(toUInt32(${index}), toInt64(${count(counter.of, condition)}))`
     })
     .join(', ')

@@ -7,7 +7,7 @@ const HOUR_S = HOUR_MS / 1_000
 /** SQL of whether the template of a row had no event for so long before the last hour; by whole hours, from a rollup. */
 export function unseen(forMs: number, { bind, endMs, redirects }: RowContext): string {
   const root = mapped('template_id', redirects, bind)
-  const toHour = Math.floor(endMs / HOUR_MS) - 1
+  const toHour = Math.floor((endMs - 1) / HOUR_MS) - 1
   const from = bind('Int64', (toHour - Math.ceil(forMs / HOUR_MS)) * HOUR_S)
   const to = bind('Int64', toHour * HOUR_S)
   return (

@@ -14,9 +14,18 @@ export interface RowContext {
   readonly bind: Bind
   /** The end of the time range, which `new` looks back from. */
   readonly endMs: number
+  /** Where rows are judged by when they arrived, `new` looks back from that time of each. */
+  readonly arrival?: Arrival
   readonly redirects: Redirects
   /** A condition that few events fulfil, and no other event is asked for. Default: the time range. */
   readonly among?: string
+}
+
+export interface Arrival {
+  /** SQL of a DateTime. */
+  readonly sql: string
+  /** No row arrived before it. */
+  readonly fromMs: number
 }
 
 type FieldClause = Extract<Query, { kind: 'field' }>
@@ -180,14 +189,17 @@ export function mapped(template: string, redirects: Redirects, bind: Bind): stri
   return `transform(${template}, ${from}, ${into}, ${template})`
 }
 
-function newCondition(span: string, { bind, endMs, redirects }: RowContext): string {
+function newCondition(span: string, { bind, endMs, arrival, redirects }: RowContext): string {
   const lengthMs = Number(span.slice(0, -1)) * (UNIT_MS[span.slice(-1)] ?? 0)
-  const since = bind('Int64', Math.max(0, Math.floor(endMs - lengthMs)))
+  const since = bind('Int64', Math.max(0, Math.floor((arrival?.fromMs ?? endMs) - lengthMs)))
   const root = mapped('template_id', redirects, bind)
-  return (
-    `${root} IN (SELECT ${root} AS root FROM template_totals WHERE template_id != 0 ` +
-    `GROUP BY root HAVING min(first_ts) >= fromUnixTimestamp64Milli(${since}))`
-  )
+  const news =
+    `SELECT ${root} AS root, toUnixTimestamp(min(first_ts)) AS first FROM template_totals WHERE template_id != 0 ` +
+    `GROUP BY root HAVING min(first_ts) >= fromUnixTimestamp64Milli(${since})`
+  if (arrival === undefined) return `${root} IN (SELECT root FROM (${news}))`
+  const lists = `(SELECT (groupArray(root), groupArray(first)) FROM (${news}))`
+  const first = `transform(${root}, tupleElement(${lists}, 1), tupleElement(${lists}, 2), toUInt32(0))`
+  return `${first} + ${bind('Int64', lengthMs / 1000)} >= toUnixTimestamp(${arrival.sql})`
 }
 
 /** Every event has the other fields. */

@@ -282,3 +282,36 @@ void t.test('the windows of a metric that end in a range are asked for together'
     t.ok(values.includes(20), `three repeats of 10 and one 50 are 20 on average: ${values.join()}`)
   }
 })
+
+void t.test('whether a template is new is judged for each row by when it arrived', async (t) => {
+  const base = Math.floor(NOW_MS / HOUR_MS) * HOUR_MS - 30 * HOUR_MS
+  const row = (id: number, template: number, hours: number) => ({
+    ...rowOf({ message: `comet ${template}`, host: 'sky' }, 1),
+    id,
+    template_id: String(template),
+    received_at: new Date(base + hours * HOUR_MS).toISOString(),
+    ts: new Date(base + hours * HOUR_MS).toISOString(),
+  })
+  const repeat = { ...row(303, 8, 5.5), is_new: 0, n: 2 }
+  await store.insertRows('landing', [
+    row(301, 7, 0.5),
+    row(302, 7, 2.5),
+    row(303, 8, 5.25),
+    repeat,
+    row(304, 8, 7.5),
+    row(305, 7, 9.5),
+  ])
+  const counts = createCountReader({
+    arrivals: createArrivalReader(store),
+    redirects: () => [],
+    findings: async () => [],
+    store,
+    resolve: (query) => query,
+  })
+  const requests = requestsOf('host:sky', { kind: { type: 'new_template' }, group_by: [] })
+  const range = { fromMs: base, toMs: base + 10 * HOUR_MS, after: null, isPast: true }
+  const [found] = await counts.read(requests, range)
+  if (found === undefined || found instanceof Error) throw new Error('no answer')
+  const byTemplate = summed(found.map((one) => ({ ...one, slot: 0 })))
+  t.same(byTemplate, { '0,0000000000000007': 1, '0,0000000000000008': 3 })
+})
