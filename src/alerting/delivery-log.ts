@@ -1,7 +1,12 @@
 /* Attempts to send notices, as they are stored. */
 
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
+import { backoffMs } from '../lib/backoff.js'
+import { AppError } from '../model/errors.js'
+import { SECOND_MS } from '../model/time.js'
 import type { Log } from '../telemetry/log.js'
 import { parseTransition, type LoggedTransition } from './log.js'
 import type { Notice } from './notices.js'
@@ -72,37 +77,15 @@ const TRANSITIONS_AT_ONCE = 5_000
 /** Records that wait for ClickHouse; those of more are only logged. */
 const MAX_PENDING = 20_000
 const ROWS_AT_ONCE = 1_000
+const BACKOFF = { baseMs: SECOND_MS, maxMs: 15 * SECOND_MS }
 
 export type DeliveryLog = ReturnType<typeof createDeliveryLog>
 
 export function createDeliveryLog(store: Pick<Store, 'query' | 'insertRows'>, log: Log) {
-  let pending: object[] = []
-  let writing: Promise<void> | null = null
-  const write = async (): Promise<void> => {
-    while (pending.length > 0) {
-      const rows = pending.slice(0, ROWS_AT_ONCE)
-      pending = pending.slice(ROWS_AT_ONCE)
-      await store.insertRows('alert_deliveries', rows).catch((error: unknown) => {
-        log.warn({ err: error, rows: rows.length }, 'attempts to send notices were not recorded')
-      })
-    }
-    writing = null
-  }
+  const recorder = createRecorder(store, log)
   return {
-    /** Records an attempt soon. One that is not recorded is made again after a restart. */
-    record(one: DeliveryRecord): void {
-      if (pending.length >= MAX_PENDING) {
-        log.warn({ notice: one.notice.id }, 'an attempt to send a notice was not recorded')
-        return
-      }
-      pending.push(toRow(one))
-      writing ??= write()
-    },
-
-    /** Waits until everything is recorded. */
-    async idle(): Promise<void> {
-      await writing
-    },
+    record: recorder.record,
+    close: recorder.close,
 
     /** How notices stand, by their ids. */
     async of(ids: readonly string[]): Promise<ReadonlyMap<string, Delivery>> {
@@ -131,14 +114,67 @@ export function createDeliveryLog(store: Pick<Store, 'query' | 'insertRows'>, lo
 
     /** What the receiver called its first message about an alert. */
     async receiptOf(alertId: string, channelId: string): Promise<string | null> {
-      await writing
+      const isOf = (row: DeliveryInsert): boolean =>
+        row.alert_id === alertId && row.channel_id === channelId && row.receipt !== ''
+      const waiting = recorder.waiting().find(isOf)
+      if (waiting !== undefined) return waiting.receipt
       const rows = await store.query(receiptSql, { alert_id: alertId, channel_id: channelId })
       return rows[0]?.receipt ?? null
     },
   }
 }
 
-const toRow = (one: DeliveryRecord): object => ({
+function createRecorder(store: Pick<Store, 'insertRows'>, log: Log) {
+  let pending: DeliveryInsert[] = []
+  let writing: Promise<void> | null = null
+  const closing = new AbortController()
+  const { signal } = closing
+  /** A row that is inserted twice says nothing else. */
+  const write = async (): Promise<void> => {
+    for (let failures = 0; pending.length > 0;) {
+      const rows = pending.slice(0, ROWS_AT_ONCE)
+      try {
+        await store.insertRows('alert_deliveries', rows)
+        failures = 0
+      } catch (error) {
+        failures++
+        const isLost = signal.aborted || !(error instanceof AppError)
+        const text = 'attempts to send notices were not recorded'
+        if (isLost || failures === 1) log.warn({ err: error, rows: rows.length, isLost }, text)
+        if (!isLost) {
+          await sleep(backoffMs(failures, BACKOFF), undefined, { signal }).catch(() => undefined)
+          continue
+        }
+      }
+      pending = pending.slice(rows.length)
+    }
+    writing = null
+  }
+  return {
+    /** Records that are not stored yet. */
+    waiting: (): readonly DeliveryInsert[] => pending,
+
+    /** Records an attempt soon, or when ClickHouse is back. One that is not recorded is made again after a restart. */
+    record(one: DeliveryRecord): void {
+      if (pending.length >= MAX_PENDING) {
+        log.warn({ notice: one.notice.id }, 'an attempt to send a notice was not recorded')
+        return
+      }
+      pending.push(toRow(one))
+      writing ??= write()
+    },
+
+    /** Waits until everything is recorded, and no longer for a ClickHouse that is away. */
+    async close(): Promise<void> {
+      closing.abort()
+      await writing
+    },
+  }
+}
+
+type DeliveryInsert = ReturnType<typeof toRow>
+
+const toRow = (one: DeliveryRecord) => ({
   notice_id: one.notice.id,
   attempt: one.attempt,
   at: new Date().toISOString(),

@@ -5,8 +5,8 @@
  * 2. When another second is stored by the watermark, it counts what arrived up to there since the last time, for the rules that
  *    are due. A rule that is new or was changed has its windows counted from what is stored, so that nothing has to be
  *    remembered.
- * 3. It judges the groups (`tracked-rule.ts`). The transitions of a round are one insert (`log.ts`); only then are they
- *    alerts. What a killed instance stored and did not carry out, the next one does in step 1.
+ * 3. It judges the groups (`tracked-rule.ts`). The transitions of a round are one insert (`log.ts`), or several where a group
+ *    has several; only then are they alerts. What a killed instance stored and did not carry out, the next one does in step 1.
  *
  * While the watermark is behind or ClickHouse does not answer, nothing fires and nothing resolves.
  */
@@ -27,7 +27,7 @@ import type { Rules } from './rules.js'
 import { shareStatus, type EvaluationStatus } from './status.js'
 import type { Evaluated, SystemAlert } from './system-alert.js'
 import { TrackedRule } from './tracked-rule.js'
-import { ended, toLogged, toState } from './transitions.js'
+import { ended, inTurn, toLogged, toState } from './transitions.js'
 import type { Watermark } from './watermark.js'
 
 export interface EvaluatorDeps {
@@ -120,7 +120,7 @@ export class Evaluator {
     this.#closing.abort()
     if (this.#marks !== null) clearInterval(this.#marks)
     await this.#running
-    await this.#deps.delivery.deliveryLog.idle()
+    await this.#deps.delivery.deliveryLog.close()
   }
 
   async #run(): Promise<void> {
@@ -255,7 +255,7 @@ class Leading {
     const made: LoggedTransition[] = []
     for (const tracked of this.#tracked.values())
       for (const one of tracked.evaluate(untilMs, known)) made.push(toLogged(tracked.plan, one))
-    await this.#carryOut(made)
+    for (const some of inTurn(made)) await this.#carryOut(some)
     this.deliveries.repeat(Date.now())
     await this.#tell()
   }

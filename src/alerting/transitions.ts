@@ -70,6 +70,23 @@ export function toState(plan: Plan, { group, status, finding }: State): LoggedTr
   return toLogged(plan, { group, transition, status, before: status, value: 0, finding })
 }
 
+/** One transition of each group at a time: the next instance reads only the last of a group, and it has to know of the alert. */
+export function inTurn(
+  made: readonly LoggedTransition[],
+): readonly (readonly LoggedTransition[])[] {
+  const turns: LoggedTransition[][] = []
+  const counts = new Map<string, number>()
+  for (const one of made) {
+    const group = JSON.stringify([one.ruleId, one.group])
+    const turn = counts.get(group) ?? 0
+    counts.set(group, turn + 1)
+    const some = turns[turn]
+    if (some === undefined) turns.push([one])
+    else some.push(one)
+  }
+  return turns
+}
+
 /** The transition that ends what a group was, whatever its counts are. @returns none for an inactive group */
 export function ended(last: LoggedTransition, reason: string): readonly LoggedTransition[] {
   const { state } = last.status

@@ -27,6 +27,7 @@ const mustRun = process.env['REQUIRE_SERVERS'] === '1' || process.env['CI'] === 
 export async function startRedis(password = ''): Promise<RedisServer | null> {
   const port = await freePort()
   let child: ChildProcess | null = null
+  process.once('exit', () => child?.kill('SIGKILL'))
   const start = async (): Promise<void> => {
     child = await launch(port, password)
     await answers(port, password, child)
@@ -64,7 +65,6 @@ async function launch(port: number, password: string): Promise<ChildProcess> {
   if (error !== undefined) throw error
   const child = spawn(...bound('redis-server', args), { stdio: 'ignore' })
   await once(child, 'spawn')
-  process.once('exit', () => child.kill('SIGKILL'))
   return child
 }
 

@@ -54,7 +54,7 @@ void test('what is kept back for longer than a day is not forgotten', async (t) 
   record(all['sent later'], 0, 'held')
   record(all['sent later'], 1, 'sent')
   record(all.old, 1, 'sent')
-  await log.idle()
+  await log.close()
   const recent: string[] = []
   for await (const some of log.recent()) recent.push(...some.map(({ id }) => id))
   t.same(recent, ['held', 'new'])

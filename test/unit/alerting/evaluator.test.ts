@@ -32,6 +32,8 @@ const toRule = (fields: Partial<RuleFields>, version = 1): Rule => ({
 /** A world in which messages arrive and are stored; time is when it says so. */
 function createWorld(arrivals: Readonly<Record<number, number>>) {
   const log: LoggedTransition[] = []
+  /** What was inserted together. */
+  const inserts: (readonly string[])[] = []
   const told: Evaluated[] = []
   const world = {
     rule: toRule({}),
@@ -43,6 +45,7 @@ function createWorld(arrivals: Readonly<Record<number, number>>) {
     questionMs: 0,
     rounds: 0,
     log,
+    inserts,
     told,
     state: createInProcessState({ onError: () => undefined }),
     transitions: () =>
@@ -58,6 +61,7 @@ function createWorld(arrivals: Readonly<Record<number, number>>) {
       append: async (made) => {
         orFail()
         log.push(...made)
+        inserts.push(made.map(({ to }) => to))
       },
       last: async () => {
         orFail()
@@ -89,7 +93,7 @@ function createWorld(arrivals: Readonly<Record<number, number>>) {
     delivery: {
       deliveryLog: {
         record: () => undefined,
-        idle: async () => undefined,
+        close: async () => undefined,
         of: async () => new Map(),
         recent: async function* () {
           yield []
@@ -140,6 +144,16 @@ void test('what a store misses in ten minutes is judged in order when it is back
   t.same(world.transitions(), [...before, '70s pending>firing 21', '310s firing>resolved 1'])
   t.equal(new Set(world.log.map(({ id }) => id)).size, 3)
   await evaluator.close()
+})
+
+void test('the end of an alert is stored after its beginning is an alert', async (t) => {
+  const { world, store, start } = createWorld({ 5: 20 })
+  world.rule = toRule({ for: '0s' })
+  const evaluator = start()
+  await store(400)
+  await evaluator.close()
+  t.same(world.transitions(), ['10s inactive>firing 20', '310s firing>resolved 0'])
+  t.same(world.inserts, [['firing'], ['resolved']])
 })
 
 void test('a restart in the middle of `for` changes nothing', async (t) => {
