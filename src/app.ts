@@ -220,7 +220,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       store,
       state,
       self: dataDir.instanceId,
-      // Nothing asks before there is a pipeline.
+      // Nothing asks before it is started.
       pipeline: { oldestMs: () => pipeline.oldestMs, waiting: () => pipeline.waiting },
     })
     closers.push(() => ledger.close())
@@ -656,6 +656,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
 
     // What runs by itself, and the ports.
     writer.start(shared)
+    ledger.start()
     if (config.role !== 'collector') {
       insights.start()
       retention.start()

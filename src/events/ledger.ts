@@ -7,9 +7,13 @@
  * Both are compared from `sinceMs` to `untilMs`. Everything that was received before `untilMs` has left the write-ahead logs of
  * all instances. The counts begin anew where one side can't be known: when an instance starts or is no longer heard of, and
  * when somebody deletes events or dead letters. Instances tell each other their counts through the shared state.
+ *
+ * ClickHouse counts all rows of the span each time, so that a row which is lost or stored again later is found too. That takes
+ * longer the more events there are; the pause until the next count grows with it, and all who ask meanwhile get the same report.
  */
 
 import type { Store } from '../clickhouse/client.js'
+import { answerWhole } from '../clickhouse/cluster/partial.js'
 import { statement } from '../clickhouse/statement.js'
 import type { State } from '../coordination/state.js'
 import { DAY_MS, SECOND_MS } from '../model/time.js'
@@ -60,6 +64,10 @@ const TELL_EVERY_MS = 10 * SECOND_MS
 /** An instance that was not heard of for so long is gone. */
 const SILENT_MS = 35 * SECOND_MS
 const CHANNEL = 'ledger'
+/** A report is given for so long at least. */
+const FRESH_MS = 5 * SECOND_MS
+/** Largest share of the time in which ClickHouse counts. */
+const SHARE = 0.01
 
 const storedSql = statement<
   { readonly from_ms: number; readonly to_ms: number },
@@ -70,9 +78,10 @@ export async function openLedger(deps: LedgerDeps) {
   const { store, state, self, pipeline, nowMs = Date.now } = deps
   const isShared = state.kind === 'redis'
   const slots = createSlots(nowMs)
-  const heard = new Map<string, Counts & { readonly heardMs: number }>()
-  // Counting begins when each instance has received the counts of all others.
-  let sinceMs = nowMs() + (isShared ? SILENT_MS : 0)
+  const heard = createHeard(nowMs)
+  let sinceMs = nowMs()
+  /** Undefined before the start, when the pipeline may not exist. */
+  let timer: NodeJS.Timeout | undefined
 
   const own = (): Counts => ({
     instance: self,
@@ -83,12 +92,16 @@ export async function openLedger(deps: LedgerDeps) {
   })
   /** What an instance acknowledged last, before it was gone, is not known. Without the shared state that is all of them. */
   const forgetSilent = (): void => {
-    for (const [instance, { heardMs }] of heard) {
-      if (nowMs() - heardMs < SILENT_MS) continue
-      heard.delete(instance)
-      sinceMs = Math.max(sinceMs, nowMs())
-    }
+    if (heard.forgetSilent()) sinceMs = Math.max(sinceMs, nowMs())
   }
+  const reports = shareReports(nowMs, async () => {
+    forgetSilent()
+    const others = heard.list().filter(({ instance }) => instance !== self)
+    // Without an echo of its own counts, this instance may not hear those of others.
+    const isDeaf = isShared && !heard.has(self)
+    const expected = sumUp([own(), ...others], isDeaf ? 0 : nowMs())
+    return { ...expected, ...(await countStored(store, expected)) }
+  })
   /** Tells the other instances, as happens every ten seconds. */
   const tell = async (): Promise<void> => {
     forgetSilent()
@@ -96,18 +109,24 @@ export async function openLedger(deps: LedgerDeps) {
   }
   const restart = (): void => {
     sinceMs = Math.max(sinceMs, nowMs())
-    if (isShared) void tell()
+    reports.forget()
+    if (timer !== undefined) void tell()
   }
   const unsubscribe = isShared
     ? await state.subscribe(CHANNEL, (message) => {
         const counts = JSON.parse(message) as Counts // of an instance of this program
-        heard.set(counts.instance, { ...counts, heardMs: nowMs() })
+        // A start or a deletion of another instance.
+        if (heard.note(counts)) reports.forget()
       })
     : null
-  const timer = isShared ? setInterval(() => void tell(), TELL_EVERY_MS) : undefined
-  timer?.unref()
-
   return {
+    /** Begins to tell the others; to be called when the pipeline exists. */
+    start: (): void => {
+      if (!isShared) return
+      // Counting begins when each instance has received the counts of all others.
+      sinceMs = nowMs() + SILENT_MS
+      timer = setInterval(() => void tell(), TELL_EVERY_MS).unref()
+    },
     /** Called at the reply to the sender. */
     acknowledged: slots.add,
     /** Runs a deletion; the counts begin anew after it. */
@@ -117,18 +136,68 @@ export async function openLedger(deps: LedgerDeps) {
     },
     restart,
     tell,
-    report: async (signal?: AbortSignal): Promise<LedgerReport> => {
-      forgetSilent()
-      const others = [...heard.values()].filter(({ instance }) => instance !== self)
-      // Without an echo of its own counts, this instance may not hear those of others.
-      const isDeaf = isShared && !heard.has(self)
-      const expected = sumUp([own(), ...others], isDeaf ? 0 : nowMs())
-      return { ...expected, ...(await countStored(store, expected, signal)) }
-    },
+    report: reports.get,
     close: (): void => {
       clearInterval(timer)
       unsubscribe?.()
     },
+  }
+}
+
+/** What the instances told last. */
+function createHeard(nowMs: () => number) {
+  const heard = new Map<string, Counts & { readonly heardMs: number }>()
+  return {
+    has: (instance: string): boolean => heard.has(instance),
+    list: (): readonly Counts[] => [...heard.values()],
+    /** @returns whether the instance began anew */
+    note: (counts: Counts): boolean => {
+      const before = heard.get(counts.instance)
+      heard.set(counts.instance, { ...counts, heardMs: nowMs() })
+      return before?.sinceMs !== counts.sinceMs
+    },
+    /** @returns whether an instance was gone */
+    forgetSilent: (): boolean => {
+      const gone = [...heard.values()].filter(({ heardMs }) => nowMs() - heardMs >= SILENT_MS)
+      for (const { instance } of gone) heard.delete(instance)
+      return gone.length > 0
+    },
+  }
+}
+
+interface Kept {
+  readonly report: Promise<LedgerReport>
+  readonly beganMs: number
+  endMs: number
+}
+
+/** Gives a report to all who ask, until another one may be counted. */
+function shareReports(nowMs: () => number, count: () => Promise<LedgerReport>) {
+  let kept: Kept | null = null
+  const forget = (): void => {
+    kept = null
+  }
+  const begin = async (): Promise<LedgerReport> => {
+    const beganMs = nowMs()
+    // Without a shard nothing can be compared.
+    const own: Kept = { report: answerWhole(count), beganMs, endMs: Infinity }
+    kept = own
+    try {
+      const report = await own.report
+      own.endMs = nowMs() + Math.max(FRESH_MS, (nowMs() - beganMs) / SHARE)
+      return report
+    } catch (error) {
+      if (kept === own) kept = null
+      throw error
+    }
+  }
+  return {
+    get: (): Promise<LedgerReport> => {
+      // When the clock was set back, the report is of the future.
+      const isFresh = kept !== null && nowMs() >= kept.beganMs && nowMs() < kept.endMs
+      return isFresh && kept !== null ? kept.report : begin()
+    },
+    forget,
   }
 }
 
@@ -169,10 +238,9 @@ function sumUp(all: readonly Counts[], nowMs: number): Expected {
 async function countStored(
   store: LedgerDeps['store'],
   { sinceMs, untilMs }: Expected,
-  signal: AbortSignal | undefined,
 ): Promise<Pick<LedgerReport, 'stored' | 'deadLetters'>> {
   if (sinceMs === untilMs) return { stored: 0, deadLetters: 0 }
   const span = { from_ms: sinceMs, to_ms: untilMs }
-  const [row] = await store.query(storedSql, span, signal === undefined ? {} : { signal })
+  const [row] = await store.query(storedSql, span)
   return { stored: row?.stored ?? 0, deadLetters: row?.dead ?? 0 }
 }

@@ -12,7 +12,7 @@ export interface PartialQuestion {
   recheck: (() => Promise<readonly number[]>) | null
 }
 
-const questions = new AsyncLocalStorage<PartialQuestion>()
+const questions = new AsyncLocalStorage<PartialQuestion | null>()
 
 /** The question whose statements run; null when its answer must be whole. */
 export const partialQuestion = (): PartialQuestion | null => questions.getStore() ?? null
@@ -27,3 +27,6 @@ export async function answerPartly<T>(
   for (const shard of (await question.recheck?.()) ?? []) question.missing.add(shard)
   return { answer, missing: [...question.missing].toSorted((a, b) => a - b) }
 }
+
+/** Answers from all shards, also for those who ask for a part: what others get as well, and what a part would make wrong. */
+export const answerWhole = <T>(work: () => T): T => questions.run(null, work)

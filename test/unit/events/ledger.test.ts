@@ -16,10 +16,12 @@ function installation(t: Test, kind: State['kind']) {
     },
   })
   const rows: Row[] = []
-  const world = { nowMs: START_MS, isDeaf: false }
+  const world = { nowMs: START_MS, isDeaf: false, counts: 0, countMs: 0 }
   const store = {
     query: async (_statement: unknown, params: unknown) => {
       const { from_ms, to_ms } = params as { readonly from_ms: number; readonly to_ms: number }
+      world.counts++
+      world.nowMs += world.countMs
       const within = rows.filter(({ atMs }) => atMs >= from_ms && atMs < to_ms)
       const sum = (isDead: boolean): number =>
         within.reduce((n, row) => ((row.isDead ?? false) === isDead ? n + row.messages : n), 0)
@@ -44,6 +46,7 @@ function installation(t: Test, kind: State['kind']) {
       nowMs: () => world.nowMs,
     })
     t.teardown(() => ledger.close())
+    ledger.start()
     return { ...ledger, pipeline }
   }
   return { world, rows, start }
@@ -72,9 +75,54 @@ test('what is acknowledged, stored and dead is compared up to the oldest that wa
   t.match(await ledger.report(), { acknowledged: 3, waiting: 5 }, 'what waits is not compared')
 
   Object.assign(ledger.pipeline, { oldestMs: 0, waiting: 0 })
+  world.nowMs += 5_000
   t.equal(differenceOf(await ledger.report()), 5, 'a message that is lost is missing')
   rows.push({ atMs: START_MS + 20_000, messages: 6 })
+  world.nowMs += 5_000
   t.equal(differenceOf(await ledger.report()), -1, 'a message that is stored twice is too many')
+})
+
+test('all who ask share a count, and the longer it takes the rarer it is', async (t) => {
+  const { world, start } = installation(t, 'in-process')
+  const ledger = await start('a')
+  world.nowMs += 20_000
+  world.countMs = 200
+  const [one, other] = await Promise.all([ledger.report(), ledger.report()])
+  t.equal(one, other)
+  world.nowMs += 19_000
+  t.equal(await ledger.report(), one)
+  t.equal(world.counts, 1)
+  world.nowMs += 1_000
+  await ledger.report()
+  t.equal(world.counts, 2, 'after a hundred times as long as it took')
+  ledger.restart()
+  t.match(await ledger.report(), { acknowledged: 0, stored: 0 }, 'a deletion begins anew at once')
+  world.nowMs -= 3_600_000
+  const later = ledger.report()
+  world.nowMs += 3_600_000
+  t.not(await later, one, 'a clock that was set back does not keep a report')
+})
+
+test('an instance that is starting tells nothing yet, however long it takes', async (t) => {
+  const state = createInProcessState({ onError: (error) => t.fail(String(error)) })
+  const told: string[] = []
+  const notThere = (): never => {
+    throw new Error('there is no pipeline yet')
+  }
+  const ledger = await openLedger({
+    store: { query: async () => [] },
+    state: {
+      kind: 'redis',
+      subscribe: state.subscribe,
+      publish: async (_, message) => void told.push(message),
+    },
+    self: 'a',
+    pipeline: { oldestMs: notThere, waiting: notThere },
+  })
+  ledger.restart()
+  await setImmediate()
+  t.same(told, [])
+  ledger.close()
 })
 
 test('a deletion and the passing of a day begin the comparison anew', async (t) => {
