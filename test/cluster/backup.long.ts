@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startCluster, type TestCluster } from '../support/cluster.js'
 import { eventually, settled, startLiveService, type LiveService } from '../support/live-service.js'
+import { contradictionsOn } from './agree.js'
 
 /** The procedure of src/docs/cluster.md, section "Backup of a cluster", step by step. */
 const QUESTIONS = [
@@ -89,4 +90,5 @@ t.test('a cluster is restored from backups of its servers', async (t) => {
   t.equal(body.total, 901)
   const ids = (await restored.call('GET /api/logs?limit=200&source=app-1')).body.items
   t.equal(new Set(ids.map(({ id }: { readonly id: number }) => id)).size, ids.length)
+  t.same(await contradictionsOn(after), [], 'all tables agree')
 })

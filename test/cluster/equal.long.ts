@@ -3,6 +3,7 @@ import { startCluster } from '../support/cluster.js'
 import { seeded } from '../support/landing.js'
 import { eventually, settled, startLiveService, type LiveService } from '../support/live-service.js'
 import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../src/model/time.js'
+import { contradictionsOn } from './agree.js'
 
 // oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
@@ -39,11 +40,13 @@ function bodies(): readonly (readonly object[])[] {
   )
 }
 
-async function open(shards: number): Promise<LiveService> {
-  const cluster = await startCluster(shards)
-  t.teardown(() => cluster.stop())
-  return await startLiveService(t, cluster.env)
-}
+const clusters = await Promise.all(
+  SHARDS.map(async (shards) => {
+    const cluster = await startCluster(shards)
+    t.teardown(() => cluster.stop())
+    return cluster
+  }),
+)
 
 /** What differs from run to run: moments of this test, and random names. */
 function plain(value: unknown, key = ''): unknown {
@@ -103,6 +106,8 @@ async function compare(services: readonly LiveService[], about: string): Promise
   const [first] = services
   if (first === undefined) throw new Error('bug: no service')
   for (const service of services) await settled(service)
+  for (const cluster of clusters)
+    t.same(await contradictionsOn(cluster), [], `${about}: all tables agree`)
   const paths = await pathsOf(first)
   t.ok(paths.length > 80, `${paths.length} questions`)
   const ask = (path: string): Promise<readonly unknown[]> =>
@@ -129,7 +134,7 @@ async function compare(services: readonly LiveService[], about: string): Promise
 
 t.test('the same data give the same replies on one, two and three shards', async (t) => {
   t.comment(`seed ${seed}`)
-  const services = await Promise.all(SHARDS.map(open))
+  const services = await Promise.all(clusters.map(({ env }) => startLiveService(t, env)))
   const everywhere = async (work: (service: LiveService) => Promise<unknown>): Promise<void> => {
     await Promise.all(services.map(work))
   }

@@ -5,6 +5,7 @@ import { seeded } from '../support/landing.js'
 import { eventually, settled, startLiveService } from '../support/live-service.js'
 import { load } from '../support/service.js'
 import { signal } from '../support/signals.js'
+import { contradictionsOn } from './agree.js'
 
 // oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
@@ -71,6 +72,7 @@ t.test(
     }
     t.equal(sum(items.map((item) => item.occurrence_count)), acknowledged, 'in the list')
     t.equal(new Set(items.map((item) => item.id)).size, items.length, 'no event is there twice')
+    t.same(await contradictionsOn(cluster), [], 'all tables agree')
   },
 )
 
@@ -105,6 +107,7 @@ t.test('during an outage of a shard errors are reported, and nothing is lost', a
   await settled(service)
   t.same(await countsOf('patient'), all(500))
   t.same(await countsOf('load'), before, 'nothing else moved')
+  t.same(await contradictionsOn(cluster), [], 'all tables agree')
   const whole = await service.call('GET /api/logs/meta/calendar?partial=true')
   t.equal(whole.headers.get('x-missing-shards'), null, 'all shards answer')
   await eventually(
@@ -152,4 +155,5 @@ t.test('a source deleted while a shard is away is gone from every shard', async 
   await service.ingest([{ source: 'load', message: 'job 1-1-1 finished' }])
   await settled(service)
   t.same(await countsOf('load'), all(1), 'it begins anew')
+  t.same(await contradictionsOn(cluster), [], 'all tables agree')
 })

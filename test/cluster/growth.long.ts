@@ -8,6 +8,7 @@ import { seeded } from '../support/landing.js'
 import { landingBlock } from '../support/landing-block.js'
 import { eventually, settled, startLiveService, type LiveService } from '../support/live-service.js'
 import { runToEnd } from '../support/service.js'
+import { contradictionsOn } from './agree.js'
 
 // oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
@@ -166,4 +167,5 @@ t.test('a service goes on through all of it', async (t) => {
   t.ok((await ofThird()) > 0)
   t.match(await service.call('DELETE /api/sources/app-1'), { status: 200 })
   t.equal(await counted(service), 1_100)
+  t.same(await contradictionsOn(cluster), [], 'all tables agree')
 })

@@ -162,8 +162,8 @@ async function readBroken(query: Query): Promise<Counts> {
   return new Map(rows.map((row) => [String(row['raw']), Number(row['total'])]))
 }
 
-/** Checks that hold for any messages. */
-async function contradictions(query: Query): Promise<readonly string[]> {
+/** Checks that hold for any messages: events and occurrences are as many as every rollup has, by priority. */
+export async function contradictions(query: Query): Promise<readonly string[]> {
   const problems: string[] = []
   const none = async (what: string, sql: string): Promise<void> => {
     const n = Number((await query(sql))[0]?.['n'] ?? 0)

@@ -46,6 +46,8 @@ export class Installation {
   main: string | undefined
   #service: Service | null = null
   #last: Service | null = null
+  /** How the last service ended; null while it runs. */
+  #ended: Ended | null = null
 
   constructor(owner: Owner, { dataDir, env = {}, main }: InstallationOptions) {
     this.#owner = owner
@@ -78,8 +80,7 @@ export class Installation {
     for (let tries = 1; ; tries++) {
       const launched = this.launch()
       try {
-        this.#service = await launched.ready()
-        this.#last = this.#service
+        this.adopt(await launched.ready())
         return
       } catch (error) {
         await launched.kill()
@@ -95,6 +96,13 @@ export class Installation {
   adopt(service: Service): void {
     this.#service = service
     this.#last = service
+    this.#ended = null
+    void this.#watch(service)
+  }
+
+  async #watch(service: Service): Promise<void> {
+    const ended = await service.ended
+    if (this.#last === service) this.#ended = ended
   }
 
   async kill(): Promise<Ended> {
@@ -107,6 +115,12 @@ export class Installation {
     const ended = await this.service.stop()
     this.#service = null
     return ended
+  }
+
+  /** @throws Error when the service has ended by itself */
+  refuseEnd(): void {
+    if (this.#service === null || this.#ended === null) return
+    throw new Error(`the service ended by itself, ${this.#ended.signal ?? this.#ended.code}`)
   }
 
   enginePid(): number | null {

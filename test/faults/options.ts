@@ -4,7 +4,7 @@ import type { Fault } from './trial.js'
 
 export interface Options {
   readonly seed: number
-  /** Ids of faults; none for all. */
+  /** Ids of faults, on a cluster words of their names; none for all. */
   readonly only: readonly string[]
   /** Multiplies the rounds of a short run. */
   readonly rounds: number
@@ -73,7 +73,7 @@ export const usage = (faults: readonly Fault[]): string =>
     'Usage: npm run test:faults -- [options]',
     '',
     '  --seed N       the same moments again',
-    '  --only A,B     only these faults, and nothing broken on purpose',
+    '  --only A,B     only these faults, and nothing broken on purpose; with --cluster words of their names',
     '  --rounds X     times as many rounds, e.g. 20 or 0.5',
     '  --stretch X    outages that last so many times longer',
     '  --lanes N      faults that are tried at the same time (3)',

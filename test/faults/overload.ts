@@ -11,7 +11,7 @@ import { Latencies } from '../../bench/lib/latency.js'
 import { INGEST_KEY, childOf, tempDataDir } from '../support/service.js'
 import { Installation, type Owner } from './installation.js'
 import type { Flood, Flooded } from './overload-sender.js'
-import { askHealth, CHECKS, isWell, untilHealth, type Health } from './watch.js'
+import { askHealth, CHECKS, untilWell, type Health } from './watch.js'
 
 const MIB = 1024 * 1024
 const SERIES = '/api/logs/meta/timeseries?window=1h&granularity=minute'
@@ -79,7 +79,7 @@ async function run(): Promise<boolean> {
     sampleOn(installation, () => isOver),
   ])
   const settleStartMs = performance.now()
-  await untilHealth(() => installation.api, isWell)
+  await untilWell(installation)
   await installation.settle(SETTLE_MS)
   const settledS = (performance.now() - settleStartMs) / 1000
   const days = await get<readonly { value: number }[]>('/api/logs/meta/calendar?days=3')

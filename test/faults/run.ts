@@ -151,11 +151,15 @@ function toTap(
 const CLUSTER_BUDGET_S = 3_600
 
 /** Two instances, two shards and Redis; a seed gives the order of the faults. */
-async function mainOfCluster({ seed, budgetS }: Options, promptness: Promptness): Promise<void> {
+async function mainOfCluster(
+  { seed, budgetS, only }: Options,
+  promptness: Promptness,
+): Promise<void> {
   say(`seed ${seed}: a cluster`)
   const { rounds, acknowledged, lost, doubled, problems } = await tryCluster({
     seed,
     budgetS: Number.isFinite(budgetS) ? budgetS : CLUSTER_BUDGET_S,
+    only,
     promptness,
     note: (text) => say(`  ${text}`),
   })

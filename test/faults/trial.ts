@@ -16,7 +16,7 @@ import {
 import { Ledger } from './ledger.js'
 import { Load } from './load.js'
 import type { Promptness } from './promptness.js'
-import { isWell, untilHealth } from './watch.js'
+import { untilWell } from './watch.js'
 import { startUnrulyClickHouse, type UnrulyClickHouse } from '../support/unruly-clickhouse.js'
 
 /** The environment of a fault: a service under load, its proxies and its disks. */
@@ -180,7 +180,7 @@ async function strikeAndCount(
     await sleep(150 + random() * 800)
     await fault.strike(scene, round)
     // The service must recover by itself, report it, and accept messages.
-    for (const each of all) await untilHealth(() => each.api, isWell)
+    for (const each of all) await untilWell(each)
     if (!(await load.untilTaken(TAKEN_MS)))
       throw new Error(`round ${round}: takes nothing any more`)
   }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Installation } from './installation.js'
 import { FORGOTTEN_MS, type Promptness } from './promptness.js'
 
 export const CHECKS = ['clickhouse', 'state', 'spool', 'workers'] as const
@@ -12,6 +13,7 @@ export interface Health {
 
 const STEP_MS = 60
 const LIMIT_MS = 90_000
+const LOG_CHARS = 4_000
 
 /**
  * Requests the health of a service.
@@ -56,6 +58,21 @@ export async function untilHealth(
 }
 
 export const isWell = (health: Health): boolean => health.status === 'ok'
+
+/** Waits until a service is well. @throws Error with its log at once when it has ended by itself, and after a time limit */
+export async function untilWell(
+  installation: Pick<Installation, 'api' | 'service' | 'refuseEnd'>,
+  limitMs?: number,
+): Promise<void> {
+  const api = (): string => {
+    installation.refuseEnd()
+    return installation.api
+  }
+  await untilHealth(api, isWell, limitMs).catch((cause: unknown) => {
+    const log = installation.service.log().slice(-LOG_CHARS)
+    throw new Error(`${String(cause)}; its log ends with ${log}`, { cause })
+  })
+}
 
 /**
  * Checks that health reports a fault for as long as it lasts: after the first report no reply may be healthy before

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { INGEST_KEY } from '../../support/service.js'
 import { killAny } from '../kills.js'
 import type { Fault, Scene } from '../trial.js'
-import { isWell, untilHealth } from '../watch.js'
+import { untilWell } from '../watch.js'
 
 /** Messages of the source that is deleted and created again. */
 const MESSAGES = 30
@@ -58,7 +58,7 @@ async function struckWhile(
   const what = await killAny(installation, random)
   const reply = await asked
   note(`${what} was killed; ${request[0]} was answered ${reply?.status ?? 'not at all'}`)
-  await untilHealth(() => installation.api, isWell)
+  await untilWell(installation)
 }
 
 /** Sends unique messages until they are acknowledged. */
@@ -110,7 +110,7 @@ export const changeFaults: readonly Fault[] = [
       await struckWhile(scene, ['POST', '/api/sources', { name: source }])
       await send(scene, source)
       await killAny(installation, scene.random)
-      await untilHealth(() => installation.api, isWell)
+      await untilWell(installation)
       const again = await countOf(scene, source)
       if (again !== MESSAGES)
         problem(`${again} of ${MESSAGES} messages are counted for a source that was made again`)

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { signal } from '../../support/signals.js'
-import { isWell, untilHealth, whileTold } from '../watch.js'
+import { untilWell, whileTold } from '../watch.js'
 import { killBoth, killEngine } from '../kills.js'
 import type { Fault } from '../trial.js'
 import { breakWorker, withWorkersExposed } from '../worker-breaker.js'
@@ -91,7 +91,7 @@ export const processFaults: readonly Fault[] = [
           'clickhouse',
           async () => sleep(2000),
         )
-        await untilHealth(() => installation.api, isWell, 120_000)
+        await untilWell(installation, 120_000)
         if (installation.enginePid() === pid) problem('the engine that stood still is still there')
       } finally {
         // The process has ended, as expected.
