@@ -4,6 +4,7 @@ import type { MinedTemplate, TemplateRegistry } from '../templates/registry.js'
 import { toTemplateRow } from '../templates/registry.js'
 import type { TemplateRow } from '../wal/record.js'
 import type { MissBlock, RowBlock } from './block.js'
+import type { MissTask } from './miner-thread.js'
 import type { Pool } from './pool.js'
 
 interface BlockTemplatesDeps {
@@ -13,7 +14,10 @@ interface BlockTemplatesDeps {
   readonly learnSignature: (lo: number, hi: number, templateNo: number) => void
 }
 
-/** What is learned in one turn of the event loop takes some milliseconds; a body may have tens of thousands of new templates. */
+/**
+ * What is learned in one turn of the event loop takes some milliseconds, and what is mined in one task some more; a body may
+ * have tens of thousands of new templates.
+ */
 const LEARNED_AT_ONCE = 250
 
 /** The templates of the pipeline's blocks, by number, and the rows of them that are to be stored. */
@@ -27,17 +31,26 @@ export class BlockTemplates {
     this.#deps = deps
   }
 
-  /** Has the miner find the templates of the signatures that no thread knew. */
-  async resolve({ sources, templateNos }: RowBlock, misses: MissBlock): Promise<void> {
+  /** Has the miner find the templates of the signatures that no thread knew, some at a time: those of other bodies go between. */
+  async resolve(
+    { sources, templateNos }: Pick<RowBlock, 'sources' | 'templateNos'>,
+    misses: MissBlock,
+  ): Promise<void> {
     const { pool, templates, learnSignature } = this.#deps
-    const mined = await pool.resolve({ misses, sources }, () => templates.numbered())
-    await this.#learn(mined.changes)
-    for (const [i, no] of mined.nos.entries()) {
-      if (i > 0 && i % LEARNED_AT_ONCE === 0) await nextTurn()
-      learnSignature(misses.signatures[i * 2] ?? 0, misses.signatures[i * 2 + 1] ?? 0, no)
+    const nos = new Int32Array(misses.ends.length)
+    for (let from = 0; from < nos.length; from += LEARNED_AT_ONCE) {
+      const some = missTask(sources, misses, from)
+      const mined = await pool.resolve(some, () => templates.numbered())
+      // Before the next ones, because a miner that is replaced meanwhile is restored with what was learned.
+      await this.#learn(mined.changes)
+      nos.set(mined.nos, from)
+      for (const [i, no] of mined.nos.entries()) {
+        const at = (from + i) * 2
+        learnSignature(misses.signatures[at] ?? 0, misses.signatures[at + 1] ?? 0, no)
+      }
     }
     misses.rows.forEach((row, i) => {
-      templateNos[row] = mined.nos[misses.missOfRow[i] ?? 0] ?? 0
+      templateNos[row] = nos[misses.missOfRow[i] ?? 0] ?? 0
     })
   }
 
@@ -90,5 +103,17 @@ export class BlockTemplates {
       this.#deps.templates.learn(some)
       this.#unsaved.push(...some.filter(({ isNews }) => isNews).map(toTemplateRow))
     }
+  }
+}
+
+function missTask(sources: readonly string[], misses: MissBlock, from: number): MissTask {
+  const { bytes, ends, sourceIndexes, readyMade } = misses
+  const to = Math.min(from + LEARNED_AT_ONCE, ends.length)
+  const start = ends[from - 1] ?? 0
+  return {
+    bytes: bytes.slice(start, ends[to - 1]),
+    ends: ends.slice(from, to).map((end) => end - start),
+    sources: Array.from(sourceIndexes.subarray(from, to), (index) => sources[index] ?? ''),
+    readyMade: readyMade.slice(from, to),
   }
 }

@@ -7,8 +7,8 @@ import type { MissBlock } from './block.js'
 import type { MinedTemplate } from '../templates/registry.js'
 import type { TemplateRow } from '../wal/record.js'
 
-export interface MissTask {
-  readonly misses: MissBlock
+/** Signatures without a template, as in a `MissBlock`, each with its source. */
+export interface MissTask extends Pick<MissBlock, 'bytes' | 'ends' | 'readyMade'> {
   readonly sources: readonly string[]
 }
 
@@ -47,16 +47,16 @@ export function restore({ task: templates, owners }: Owned<readonly TemplateRow[
 /** @returns null when this thread must be restored first */
 export function resolveMisses({ task, owners }: Owned<MissTask>): MissResult | null {
   if (miner === null) return null
-  const { misses, sources } = task
+  const { bytes, ends, sources, readyMade } = task
   miner.setOwners(owners)
-  const nos = new Int32Array(misses.ends.length)
+  const nos = new Int32Array(ends.length)
   let start = 0
   for (let i = 0; i < nos.length; i++) {
-    const end = misses.ends[i] ?? start
-    const text = misses.bytes.subarray(start, end)
-    const source = sources[misses.sourceIndexes[i] ?? 0] ?? ''
+    const end = ends[i] ?? start
+    const text = bytes.subarray(start, end)
+    const source = sources[i] ?? ''
     nos[i] =
-      misses.readyMade[i] === 1
+      readyMade[i] === 1
         ? miner.resolveReadyMade(source, Buffer.from(text).toString())
         : miner.resolve(source, text)
     start = end
