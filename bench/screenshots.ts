@@ -41,7 +41,7 @@ async function brush(page: Page): Promise<void> {
   await page.mouse.move(box.x + box.width * 0.84, box.y + 40, { steps: 4 })
   await page.mouse.up()
   await page.keyboard.up('Shift')
-  await page.mouse.move(10, 600)
+  await page.mouse.move(560, 20)
   await page.waitForSelector('.causes a')
 }
 
@@ -83,6 +83,9 @@ try {
     await page.emulateMedia({ colorScheme: 'isDark' in screen ? 'dark' : 'light' })
     await page.goto(new URL(screen.path, base).href)
     await page.waitForSelector(screen.ready)
+    // The ledger comes last, and on a busy machine late.
+    await page.waitForSelector('.freshness >> text=0 missing')
+    await page.waitForLoadState('networkidle')
     if ('act' in screen) await screen.act(page)
     await page.waitForTimeout(800)
     await page.screenshot({ path: join(OUT, `${screen.name}.png`) })

@@ -12,8 +12,8 @@ import { createHealth, healthProbes } from './api/health.js'
 import { openLive } from './api/live.js'
 import { createIntrusions } from './api/intrusions.js'
 import { createQuestions } from './api/questions.js'
-import { ingestServices, openServers } from './api/servers.js'
-import { metricsAccessOf, type Services } from './api/services.js'
+import { ingestServices, openServers, type AppServices } from './api/servers.js'
+import { metricsAccessOf } from './api/services.js'
 import { createBackups } from './backup/backup.js'
 import { openControl, type AccountResets } from './backup/control.js'
 import type { Store } from './clickhouse/client.js'
@@ -112,7 +112,7 @@ export interface App extends AccountResets {
   readonly listeners: Listeners
   readonly wal: Wal
   readonly writer: Writer
-  readonly services: Services
+  readonly services: AppServices
   readonly templateUpkeep: TemplateUpkeep
   readonly retention: Retention
   close(): Promise<void>
@@ -578,7 +578,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     })
 
     // What the routes work with; each router names the part it needs.
-    const services: Services = {
+    const services: AppServices = {
       ...accounts,
       ...records,
       ...alerting.services,
@@ -590,7 +590,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       metrics,
       collectorStats,
       version,
-      collectorPort: config.role === 'api' ? null : config.collectorPort,
+      collectorUrl: config.collectorUrl,
       cursorKey: cursors,
       metricsAccess: metricsAccessOf(config),
       sources,

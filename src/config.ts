@@ -3,6 +3,7 @@ import { checkListeners, LISTENER_SETTINGS } from './settings/listeners.js'
 import {
   backupDisk,
   clusterName,
+  collectorUrl,
   ingestKey,
   listenerKey,
   nodeUrls,
@@ -43,6 +44,7 @@ const SETTINGS = {
   host: textSetting('HOST', '127.0.0.1', 'address all ports listen on'),
   apiPort: integer('API_PORT', 8000, [0, 65535], 'REST, WebSocket and docs; 0 = any free port'),
   collectorPort: integer('COLLECTOR_PORT', 8080, [0, 65535], 'ingest and webhooks; 0 = any'),
+  collectorUrl,
   ...LISTENER_SETTINGS,
   dataDir: textSetting(
     'DATA_DIR',

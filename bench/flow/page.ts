@@ -1,11 +1,12 @@
 import { type BenchOptions, settingsOf } from '../lib/options.js'
 import type { ScenarioResult } from '../lib/report.js'
 import { startService } from '../lib/service.js'
-import { hasBrowser, openBrowser } from '../page/browser.js'
+import { calibrate, hasBrowser, openBrowser, openTab } from '../page/browser.js'
 import { createFigures } from '../page/figures.js'
 import { measureFollowing } from '../page/following.js'
 import { measureHostileRows } from '../page/hostile-rows.js'
 import { measureLongList, sendLog } from '../page/long-list.js'
+import { measureLongUse } from '../page/long-use.js'
 import { measureOpening, measureTyping } from '../page/opening.js'
 
 /** Measures the web page in Chromium: opening, typing, a list of all events, a fast tail, and rows that are meant to stop it. */
@@ -26,6 +27,10 @@ export async function runPage(options: BenchOptions): Promise<ScenarioResult> {
     const part = (name: string): void => void process.stderr.write(`page: ${name}\n`)
     part(`sends ${events} events`)
     await sendLog(service, events)
+    part('calibration')
+    const idle = await openTab(browser, service)
+    figures.add('calibration: CPU of a fixed task', 'ms', await calibrate(browser, idle))
+    await idle.close()
     part('opening')
     await measureOpening(browser, service, figures)
     part('typing')
@@ -34,6 +39,8 @@ export async function runPage(options: BenchOptions): Promise<ScenarioResult> {
     await measureLongList(browser, service, { events, figures })
     part('hostile rows')
     await measureHostileRows(browser, service, figures)
+    part('long use')
+    await measureLongUse(browser, service, figures)
     part('a fast tail')
     await measureFollowing(browser, service, { spanMs, figures })
   } finally {

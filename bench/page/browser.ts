@@ -119,3 +119,32 @@ export async function longestTaskDuring(
   const tasks = events.filter(({ pid, tid }) => isMain.has(`${pid} ${tid}`))
   return tasks.reduce((most, { tdur, dur }) => Math.max(most, tdur ?? dur ?? 0), 0) / 1000
 }
+
+/** A fixed piece of work of scripts, elements and layout, by which figures of different machines are compared. */
+const CALIBRATION = `new Promise((done) => setTimeout(() => {
+  let hash = 0
+  for (let i = 0; i < 3_000_000; i++) hash = (Math.imul(hash, 31) + i) | 0
+  const box = document.createElement('div')
+  for (let i = 0; i < 1000; i++) {
+    const row = document.createElement('div')
+    row.textContent = 'row ' + i + ' ' + hash
+    box.append(row)
+  }
+  document.body.append(box)
+  box.getBoundingClientRect()
+  box.remove()
+  done()
+}))`
+
+/** CPU ms of the calibration's task on an empty page: the least of some, since other work only adds to it. */
+export async function calibrate(browser: Browser, tab: Tab): Promise<number> {
+  await tab.page.goto('about:blank')
+  const times: number[] = []
+  for (let i = 0; i < 7; i++)
+    times.push(
+      await longestTaskDuring(browser, tab, async () => {
+        await tab.page.evaluate(CALIBRATION)
+      }),
+    )
+  return Math.min(...times)
+}

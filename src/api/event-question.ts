@@ -124,13 +124,14 @@ export function readRange({
   start_time: start,
   end_time: end,
 }: Pick<Parameters, 'start_time' | 'end_time'>) {
-  const fromMs =
-    start === undefined
-      ? // Whole seconds make concurrent requests ask the same question.
-        Math.floor(Date.now() / 1000) * 1000 - DEFAULT_SPAN_MS
-      : // No event is older than 1970.
-        Math.max(0, parseQueryTime(start, 'start_time'))
-  return { fromMs, toMs: end === undefined ? null : parseQueryTime(end, 'end_time') + 1 }
+  const startMs = start === undefined ? null : parseQueryTime(start, 'start_time')
+  const endMs = end === undefined ? null : parseQueryTime(end, 'end_time')
+  if (startMs !== null && endMs !== null && endMs < startMs)
+    throw invalid('end_time', { message: 'is before start_time' })
+  // Whole seconds make concurrent requests ask the same question.
+  const fromMs = startMs ?? Math.floor(Date.now() / 1000) * 1000 - DEFAULT_SPAN_MS
+  // No event is older than 1970.
+  return { fromMs: Math.max(0, fromMs), toMs: endMs === null ? null : endMs + 1 }
 }
 
 function readLine(line: string, { fromMs, toMs }: Pick<EventQuestion, 'fromMs' | 'toMs'>): Query {

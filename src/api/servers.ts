@@ -33,11 +33,14 @@ import type { Audit } from '../records/audit.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { Services } from './services.js'
 
+/** What there is before a port is open. */
+export type AppServices = Omit<Services, 'collectorPort'>
+
 export interface ServerDeps {
   readonly config: Config
   readonly uws: Uws
   readonly log: Log
-  readonly services: Services
+  readonly services: AppServices
   readonly audit: Audit
   readonly metrics: Metrics
   readonly pipeline: Pipeline
@@ -61,10 +64,11 @@ export interface Servers {
 /** Opens the ports of the role. @throws Error naming the setting of a port that is taken */
 export function openServers(deps: ServerDeps): Servers {
   const { role } = deps.config
-  const api = role === 'collector' ? null : apiServer(deps)
   const collector = role === 'api' ? null : collectorServer(deps)
-  const apiPort = api?.listen() ?? null
   const collectorPort = collector?.listen() ?? null
+  const services = { ...deps.services, collectorPort }
+  const api = role === 'collector' ? null : apiServer({ ...deps, services })
+  const apiPort = api?.listen() ?? null
   return {
     apiPort,
     collectorPort,
@@ -74,7 +78,7 @@ export function openServers(deps: ServerDeps): Servers {
   }
 }
 
-function apiServer(deps: ServerDeps): HttpServer {
+function apiServer(deps: ServerDeps & { readonly services: Services }): HttpServer {
   const { config, uws, log, services, webSockets } = deps
   return createServer({
     uws,
@@ -153,7 +157,7 @@ const metricsRoute = ({ uws, services }: ServerDeps): HttpRoute[] =>
   createApi({
     uws,
     routes: allRoutes.filter(({ id }) => id === 'metrics'),
-    services,
+    services: { ...services, collectorPort: null },
     authenticate: () => {
       throw new AppError('unauthorized', 'this port knows no users')
     },

@@ -130,7 +130,9 @@ export interface Services {
 
   // The service itself.
   readonly version: string
-  /** COLLECTOR_PORT; null for a role without a collector. */
+  /** COLLECTOR_URL; '' when it is not set. */
+  readonly collectorUrl: string
+  /** The port that the collector of this instance listens on; null for a role without one. */
   readonly collectorPort: number | null
   readonly health: Health
   readonly collectorStats: Pick<CollectorStats, 'list'>

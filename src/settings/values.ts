@@ -32,19 +32,25 @@ export const email: Setting<string> = {
   },
 }
 
-export const publicUrl: Setting<string> = {
-  ...textSetting(
-    'PUBLIC_URL',
-    '',
-    'address of the page (`https://logs.example.com`): notices of alert rules link to it, and providers of OIDC_PROVIDERS send the browser back to it',
-  ),
+const originSetting = (env: string, doc: string): Setting<string> => ({
+  ...textSetting(env, '', doc),
   parse: (value) => {
     if (value === '') return ''
     const isOrigin = URL.canParse(value) && new URL(value).origin === value.replace(/\/$/, '')
     if (isOrigin && /^https?:/.test(value)) return new URL(value).origin
-    return fail('PUBLIC_URL', `=${value} is not an address such as https://logs.example.com`)
+    return fail(env, `=${value} is not an address such as https://logs.example.com`)
   },
-}
+})
+
+export const publicUrl = originSetting(
+  'PUBLIC_URL',
+  'address of the page (`https://logs.example.com`): notices of alert rules link to it, and providers of OIDC_PROVIDERS send the browser back to it',
+)
+
+export const collectorUrl = originSetting(
+  'COLLECTOR_URL',
+  'address of the collector for what sends (`https://logs.example.com`), which the page shows; unset = COLLECTOR_PORT, or behind HTTPS that of the page',
+)
 
 export const passwordLoginOnly: Setting<string> = {
   ...textSetting(

@@ -75,6 +75,11 @@ t.test(
     await logIn(page, service)
     await page.waitForSelector('text=Send your first logs')
     t.same(await axe(page), [])
+    t.match(
+      await text(page, '.snippet pre'),
+      `curl -s ${service.collector}/ingest`,
+      'the port that is open, whatever it is',
+    )
     await page.click('text=Make a key')
     await page.waitForSelector('.made-key code')
     const key = (await text(page, '.made-key code')).trim()
@@ -132,6 +137,8 @@ async function explore(
   t.ok(bytesOf(seen, '.css') <= FIRST_CSS_BYTES, `${bytesOf(seen, '.css')} bytes of styles`)
   const total = Number((await text(page, '.totals strong')).replaceAll(',', ''))
   t.equal(total, filled - 4, 'all but the dead letters')
+  const known = await service.call('GET /api/logs/facets?fields=template&start_time=now-2h')
+  await page.waitForSelector(`.totals:has-text("${known.body.facets[0].distinct} templates")`)
   t.ok((await page.locator('.events .row').count()) < 80, 'only what is seen is drawn')
   if (SHOTS !== undefined) await page.screenshot({ path: join(SHOTS, 'explore.png') })
   t.same(await axe(page), [])
@@ -261,15 +268,17 @@ async function explore(
   await page.waitForSelector('.events .row.error')
 
   t.comment('hostile rows')
-  await service.ingest(
-    HOSTILE.map((message) => ({
+  const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`field_${i}`, i]))
+  await service.ingest([
+    { severity: 'ERROR', message: 'many attributes', tags: many },
+    ...HOSTILE.map((message) => ({
       source: `s ${message.slice(0, 60)}`,
       host: message.slice(0, 200),
       severity: 'ERROR',
       message,
       tags: { [message.slice(0, 40)]: message.slice(0, 500) },
     })),
-  )
+  ])
   await settled(service)
   await page.goto(`${service.api}/explore?from=now-5m&q=severity:error+message:*`)
   await page.waitForSelector('.events .row:has-text("right to left")')
@@ -279,6 +288,11 @@ async function explore(
     await page.waitForSelector('.detail .field-rows')
     await isClean(t, page, `hostile row ${i}`)
   }
+  await page.click('.events .row:has-text("many attributes")')
+  await page.waitForSelector('.detail dt:text-is("field_0")')
+  t.ok((await page.locator('.detail dt').count()) < 100, 'only what is seen is drawn')
+  await page.locator('.detail dt').last().scrollIntoViewIfNeeded()
+  await page.waitForSelector('.detail dt:text-is("field_40")')
   await page.keyboard.press('Escape')
 }
 
@@ -490,6 +504,11 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.keyboard.type('templ')
   await page.keyboard.press('Enter')
   await page.waitForURL(/\/templates/)
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('gatew')
+  await page.waitForSelector('dialog.palette li[aria-selected=true]:has-text("source")')
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/q=source:gateway/)
   await page.keyboard.press('?')
   await page.waitForSelector('dialog.keys[open]')
   await page.keyboard.press('Escape')

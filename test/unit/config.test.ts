@@ -354,16 +354,21 @@ const CASES: readonly Case[] = [
     [['1/9', { count: 1, seconds: 9 }]],
     ['3600'],
   ],
-  [
-    'publicUrl',
-    'PUBLIC_URL',
+  ...(
+    [
+      ['publicUrl', 'PUBLIC_URL'],
+      ['collectorUrl', 'COLLECTOR_URL'],
+    ] as const
+  ).map(([name, env]): Case => [
+    name,
+    env,
     '',
     [
       ['https://logs.example.com', 'https://logs.example.com'],
       ['http://localhost:8000/', 'http://localhost:8000'],
     ],
     ['logs.example.com', 'ftp://logs.example.com', 'https://logs.example.com/app?x'],
-  ],
+  ]),
   [
     'oidcProviders',
     'OIDC_PROVIDERS',

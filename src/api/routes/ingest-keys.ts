@@ -82,13 +82,7 @@ export const ingestKeyRoutes = [
       auto_register: Type.Optional(Type.Boolean({ default: true })),
       default_source: Type.Optional(Type.Union([NewSourceName, Type.Null()])),
     }),
-    reply: Type.Object({
-      ...FIELDS,
-      key: Type.String(),
-      collector_port: Type.Union([Type.Integer(), Type.Null()], {
-        description: 'the port that takes events with it (COLLECTOR_PORT); null for ROLE=api',
-      }),
-    }),
+    reply: Type.Object({ ...FIELDS, key: Type.String() }),
     status: 201,
     errors: ['dependency_unavailable'],
     handle: async ({ body }, services) => {
@@ -104,7 +98,7 @@ export const ingestKeyRoutes = [
         autoRegister,
         defaultSource,
       })
-      return { ...toView(stored), key, collector_port: services.collectorPort }
+      return { ...toView(stored), key }
     },
   }),
   route({

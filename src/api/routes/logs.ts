@@ -128,7 +128,8 @@ type Item = Static<typeof EventItem>
 /** A message that is cut has one character more, which says so. */
 function shortened(item: Item, cut: number | undefined): Item {
   if (cut === undefined || item.message.length <= cut) return item
-  const characters = Array.from(item.message)
+  // A character has at most two units, so the rest of a long message is not looked at.
+  const characters = Array.from(item.message.slice(0, 2 * cut + 1))
   if (characters.length <= cut) return item
   return { ...item, message: `${characters.slice(0, cut).join('')}…` }
 }

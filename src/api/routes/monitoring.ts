@@ -42,13 +42,23 @@ const HealthSchema = Type.Object(
       workers: CheckSchema,
       alerts: CheckSchema,
     }),
+    collector_url: Type.Optional(
+      Type.String({ description: 'COLLECTOR_URL; absent when it is not set' }),
+    ),
+    collector_port: Type.Optional(
+      Type.Integer({ description: 'the port that takes events; absent for ROLE=api' }),
+    ),
   },
   { title: 'Health' },
 )
 const Count = Type.Integer({ minimum: 0 })
 
-/** Only authenticated users see latencies and details. */
-function toHealth({ status, checks }: HealthReport, version: string, caller: Caller | null) {
+/** Only authenticated users see latencies, details and where the collector is. */
+function toHealth(
+  { status, checks }: HealthReport,
+  { version, collectorUrl: url, collectorPort: port }: Services,
+  caller: Caller | null,
+) {
   const show = (check: HealthReport['checks']['state']) => ({
     status: check.status,
     ...(caller === null ? {} : { latency_ms: check.latencyMs }),
@@ -71,6 +81,8 @@ function toHealth({ status, checks }: HealthReport, version: string, caller: Cal
       workers: show(workers),
       alerts: show(alerts),
     },
+    ...(caller === null || url === '' ? {} : { collector_url: url }),
+    ...(caller === null || port === null ? {} : { collector_port: port }),
   }
 }
 
@@ -197,15 +209,15 @@ const views = [
     description:
       'The service is down (503) without ClickHouse, the queue on disk (`spool`) or the workers, and degraded without ' +
       'the shared state (Redis), or where alert rules are not evaluated, a channel fails or notices were dropped (`alerts`). ' +
-      'Latencies and details are shown to authenticated callers. Answers within two seconds.',
+      'Latencies, details and where the collector is are shown to authenticated callers. Answers within two seconds.',
     role: 'public',
     reply: HealthSchema,
     alsoStatuses: [503],
     errors: [],
-    handle: async ({ principal }, { health, version }) => {
-      const report = await health.report()
+    handle: async ({ principal }, services) => {
+      const report = await services.health.report()
       const status = report.status === 'down' ? 503 : 200
-      return new RouteReply(toHealth(report, version, principal), { status })
+      return new RouteReply(toHealth(report, services, principal), { status })
     },
   }),
   route({

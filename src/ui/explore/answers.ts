@@ -32,6 +32,16 @@ export interface FacetReply {
   }[]
 }
 
+/** Fields whose most frequent values are shown at once. */
+export const OPEN_AT_FIRST = ['severity', 'priority', 'source', 'host', 'environment'] as const
+export const TOP_VALUES = 8
+
+export const askFacets = (run: Run, signal: AbortSignal): Promise<FacetReply> => {
+  const fields = [...OPEN_AT_FIRST, 'template'].join(',')
+  const path = pathWith('/api/logs/facets', { ...runParams(run), fields, top: TOP_VALUES })
+  return call<FacetReply>(path, { signal })
+}
+
 export interface FieldInfo {
   /** As a query names it. */
   readonly field: string
@@ -98,11 +108,14 @@ export async function askCounts(run: Run, signal?: AbortSignal): Promise<Counted
 }
 
 const PAGE = 200
+/** A row shows no more of a message, however long it is. */
+export const ROW_MESSAGE = 1000
 
 export const rowSource = ({ line, span }: Run, signal: AbortSignal): Source => ({
   page: (toMs, cursor) => {
     const part = { fromMs: span.fromMs, toMs: Math.min(toMs, span.toMs) }
-    const params = { ...runParams({ line, span: part }), limit: PAGE, cursor }
+    const shown = { limit: PAGE, message_cut: ROW_MESSAGE, cursor }
+    const params = { ...runParams({ line, span: part }), ...shown }
     return call<Page>(pathWith('/api/logs', params), { signal })
   },
   counts: async ({ fromMs, toMs }) =>

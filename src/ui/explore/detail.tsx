@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
 import { call, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
@@ -128,7 +128,8 @@ function Head({ event, onCorrect }: HeadProps) {
   )
 }
 
-const LONG = 4000
+/** A word of so many letters takes half a frame to lay out. */
+const LONG = 2000
 
 function Message({ text }: { readonly text: string }) {
   const [isWhole, setWhole] = useState(false)
@@ -180,14 +181,7 @@ function rowsOf(event: Detail): readonly (readonly [name: string, value: string]
   return own.filter(([, value]) => value !== '')
 }
 
-/** What is drawn at once, and what is drawn at all. */
-const FEW_ATTRIBUTES = 100
-const MOST_ATTRIBUTES = 1000
-
 function FieldTable({ event, line, onLine }: FieldTableProps) {
-  const [isWhole, setWhole] = useState(false)
-  const attributes = flatten(event.tags, isWhole ? MOST_ATTRIBUTES : FEW_ATTRIBUTES + 1)
-  const isCut = !isWhole && attributes.length > FEW_ATTRIBUTES
   return (
     <>
       {event.summary !== '' && event.summary !== event.message && (
@@ -195,23 +189,37 @@ function FieldTable({ event, line, onLine }: FieldTableProps) {
       )}
       <FieldRows rows={rowsOf(event)} line={line} onLine={onLine} />
       <Variables event={event} line={line} onLine={onLine} />
-      {attributes.length > 0 && (
-        <>
-          <h3>Attributes</h3>
-          <FieldRows
-            rows={isCut ? attributes.slice(0, FEW_ATTRIBUTES) : attributes}
-            line={line}
-            onLine={onLine}
-          />
-          {isCut && (
-            <button class="link" onClick={() => setWhole(true)}>
-              Show more attributes
-            </button>
-          )}
-          {attributes.length === MOST_ATTRIBUTES && (
-            <p class="note">These are the first {MOST_ATTRIBUTES}; the tab JSON has all.</p>
-          )}
-        </>
+      <Attributes key={event.id} event={event} line={line} onLine={onLine} />
+    </>
+  )
+}
+
+/** About as many as a screen shows, and what is drawn at all. */
+const STEP = 24
+const MOST_ATTRIBUTES = 1000
+
+/** More are drawn when the end of those that are drawn is seen. */
+function Attributes({ event, line, onLine }: FieldTableProps) {
+  const all = useMemo(() => flatten(event.tags, MOST_ATTRIBUTES), [event])
+  const [drawn, setDrawn] = useState(STEP)
+  const end = useRef<HTMLDivElement>(null)
+  const isWhole = drawn >= all.length
+  useEffect(() => {
+    if (isWhole || end.current === null) return
+    const observer = new IntersectionObserver((seen) => {
+      if (seen.some(({ isIntersecting }) => isIntersecting)) setDrawn(drawn + STEP)
+    })
+    observer.observe(end.current)
+    return () => observer.disconnect()
+  }, [drawn, isWhole])
+  if (all.length === 0) return null
+  return (
+    <>
+      <h3>Attributes</h3>
+      <FieldRows rows={all.slice(0, drawn)} line={line} onLine={onLine} />
+      <div ref={end} />
+      {isWhole && all.length === MOST_ATTRIBUTES && (
+        <p class="note">These are the first {MOST_ATTRIBUTES}; the tab JSON has all.</p>
       )}
     </>
   )

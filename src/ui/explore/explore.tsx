@@ -10,7 +10,7 @@ import { toRange, toSpan, type Span } from '../lib/time.js'
 import { currentRange, setRange } from '../lib/range.js'
 import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
-import { askHistogram, type Run } from './answers.js'
+import { askFacets, askHistogram, type Run } from './answers.js'
 import type { Tab } from './detail.js'
 import { DEFAULT_COLUMNS, JSON_COLUMNS } from './event-row.js'
 import { Fields } from './fields.js'
@@ -54,6 +54,7 @@ export function Explore() {
   const histogram = useLoad(`${key} ${by}`, (signal) =>
     askHistogram(run, { by, buckets: BARS }, signal),
   )
+  const facets = useLoad(`facets ${key}`, (signal) => askFacets(run, signal))
   const correction = useCorrection()
 
   useEffect(() => {
@@ -99,6 +100,7 @@ export function Explore() {
           shape={shape}
           columns={columns}
           histogram={histogram}
+          facets={facets.value}
           by={by}
           onColumn={setColumn}
         />
@@ -112,7 +114,14 @@ export function Explore() {
         class={`body ${id === null && why === null ? '' : 'with-detail'} ${sidebar.value === 'open' ? 'with-fields' : ''}`}
       >
         {sidebar.value === 'open' && (
-          <Fields run={run} runKey={key} columns={columns} onLine={setLine} onColumn={setColumn} />
+          <Fields
+            run={run}
+            runKey={key}
+            facets={facets}
+            columns={columns}
+            onLine={setLine}
+            onColumn={setColumn}
+          />
         )}
         {shape === 'templates' ? (
           <TemplateCounts run={run} runKey={key} onLine={setLine} />

@@ -3,18 +3,18 @@ import { useState } from 'preact/hooks'
 import { call, pathWith } from '../lib/api.js'
 import { count, percent, short } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
-import { useLoad } from '../lib/load.js'
+import { useLoad, type Loaded } from '../lib/load.js'
 import { only, stateOf, without } from '../lib/query-edit.js'
 import {
+  OPEN_AT_FIRST,
   runParams,
+  TOP_VALUES,
   type FacetReply,
   type FieldInfo,
   type FieldsReply,
   type Run,
 } from './answers.js'
 
-const OPEN_AT_FIRST = ['severity', 'priority', 'source', 'host', 'environment'] as const
-const TOP = 8
 /** More are found by typing their names into the query. */
 const MOST_ATTRIBUTES = 80
 
@@ -23,23 +23,14 @@ type Facet = FacetReply['facets'][number]
 interface FieldsProps {
   readonly run: Run
   readonly runKey: string
+  readonly facets: Loaded<FacetReply>
   readonly columns: readonly string[]
   readonly onLine: (line: string) => void
   readonly onColumn: (name: string) => void
 }
 
 /** The fields of what was found, with their most frequent values: a press asks for one, with Alt for all others. */
-export function Fields({ run, runKey, columns, onLine, onColumn }: FieldsProps) {
-  const facets = useLoad(`facets ${runKey}`, (signal) =>
-    call<FacetReply>(
-      pathWith('/api/logs/facets', {
-        ...runParams(run),
-        fields: OPEN_AT_FIRST.join(','),
-        top: TOP,
-      }),
-      { signal },
-    ),
-  )
+export function Fields({ run, runKey, facets, columns, onLine, onColumn }: FieldsProps) {
   const fields = useLoad(`fields ${runKey}`, (signal) =>
     call<FieldsReply>(pathWith('/api/logs/fields', runParams(run)), { signal }),
   )
@@ -96,7 +87,7 @@ function Attribute({ info, run, runKey, isColumn, onLine, onColumn }: AttributeP
   const key = isOpen ? `facet ${info.field} ${runKey}` : null
   const facets = useLoad(key, (signal) =>
     call<FacetReply>(
-      pathWith('/api/logs/facets', { ...runParams(run), fields: info.field, top: TOP }),
+      pathWith('/api/logs/facets', { ...runParams(run), fields: info.field, top: TOP_VALUES }),
       { signal },
     ),
   )

@@ -1,12 +1,12 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
-import { isAbort, told } from '../lib/api.js'
+import { call, isAbort, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import type { Binding } from '../lib/keys.js'
 import { lazy } from '../lib/lazy.js'
 import { without } from '../lib/query-edit.js'
-import { copy } from '../shell/notice.js'
-import { askCounts, rowSource, type Run } from './answers.js'
+import { copy, notice } from '../shell/notice.js'
+import { askCounts, ROW_MESSAGE, rowSource, type Run } from './answers.js'
 import type { Correction } from './correction.js'
 import { EventList } from './event-list.js'
 import { Rows, type Row } from './rows.js'
@@ -106,7 +106,7 @@ export function Found(props: FoundProps) {
     {
       key: 'y',
       label: 'copy the message',
-      run: () => row !== undefined && void copy(row.message, 'The message is copied.'),
+      run: () => row !== undefined && void copyMessage(row),
     },
     {
       key: 'e',
@@ -150,6 +150,17 @@ export function Found(props: FoundProps) {
       />
     </section>
   )
+}
+
+/** Copies all of a message, of which a row may have the beginning only. */
+async function copyMessage({ id, message }: Row): Promise<void> {
+  const isCut = message.length > ROW_MESSAGE
+  try {
+    const whole = isCut ? (await call<Row>(`/api/logs/${id}`)).message : message
+    await copy(whole, 'The message is copied.')
+  } catch (error) {
+    notice(told(error), 'problem')
+  }
 }
 
 interface FailedProps {

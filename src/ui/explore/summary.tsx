@@ -4,7 +4,7 @@ import { lazy } from '../lib/lazy.js'
 import type { Loaded } from '../lib/load.js'
 import { setParams } from '../lib/router.js'
 import { Menu } from '../shell/menu.js'
-import type { Histogram, Run } from './answers.js'
+import type { FacetReply, Histogram, Run } from './answers.js'
 import { FieldsToggle } from './fields-toggle.js'
 import { ShapeSwitch, type Shape } from './shapes.js'
 import { colorsOf, orderOf, partName } from './stack.js'
@@ -21,13 +21,16 @@ interface SummaryProps {
   readonly shape: Shape
   readonly columns: readonly string[]
   readonly histogram: Loaded<Histogram>
+  /** Null while they are not known. */
+  readonly facets: FacetReply | null
   readonly by: string
   readonly onColumn: (name: string) => void
 }
 
 /** What was found in numbers, and what can be done with it. */
-export function Summary({ run, shape, columns, histogram, by, onColumn }: SummaryProps) {
+export function Summary({ run, shape, columns, histogram, facets, by, onColumn }: SummaryProps) {
   const { value, tookMs } = histogram
+  const templates = facets?.facets.find(({ field }) => field === 'template')?.distinct
   return (
     <div class="summary-line">
       <FieldsToggle />
@@ -37,6 +40,9 @@ export function Summary({ run, shape, columns, histogram, by, onColumn }: Summar
           <>
             <strong>{count(value.total)}</strong> <small class="wide-only">occurrences</small>
             <span>{counted(value.unique_events, 'event')}</span>
+            {templates !== undefined && (
+              <span class="wide-only">{counted(templates, 'template')}</span>
+            )}
             <span class="wide-only">{tookMs} ms</span>
             <span class="wide-only">
               from {value.answered_from === 'rollup' ? 'rollups' : 'events'}

@@ -49,13 +49,14 @@ export function WhyPanel({ line, span, onClose }: WhyProps) {
           <>
             <p>
               <b>{count(value.total_during)}</b> occurrences; in the time before, which is as long,{' '}
-              {count(value.total_before)}. This is what the change is made of:
+              {count(value.total_before)}.
             </p>
             <p class="line">
               <button onClick={() => setRange({ from, to })}>
                 <Icon name="search" size={14} /> Zoom in
               </button>
             </p>
+            <p>This is what the change is made of:</p>
             <Contributions explanation={value} line={line} />
           </>
         )}

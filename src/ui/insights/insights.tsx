@@ -186,7 +186,8 @@ function Learning({ snapshot }: { readonly snapshot: Snapshot }) {
       <ul>
         {snapshot.learning.map(({ finds, from }) => (
           <li key={finds}>
-            {FINDS[finds] ?? finds}: {from === null ? 'after the first event' : <When at={from} />}
+            {FINDS[finds] ?? finds}:{' '}
+            {from === null ? 'once the first events are analysed' : <When at={from} />}
           </li>
         ))}
       </ul>

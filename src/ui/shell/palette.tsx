@@ -3,9 +3,13 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { Icon } from '../lib/icon.js'
 import type { IconName } from '../lib/icon-names.js'
+import { call } from '../lib/api.js'
 import { activeKeys } from '../lib/keys.js'
+import { useLoad } from '../lib/load.js'
+import { clauseLine } from '../lib/query-edit.js'
 import { addressOf, go } from '../lib/router.js'
 import { logOut } from '../lib/log-in.js'
+import type { SavedView } from '../lib/saved-view.js'
 import { theme } from '../lib/settings.js'
 import { isPaletteOpen as isOpen } from './open-dialogs.js'
 import { SCREENS } from './screens.js'
@@ -21,7 +25,33 @@ const setTheme = (value: 'light' | 'dark' | 'auto') => () => {
   theme.value = value
 }
 
-function commands(typed: string): readonly Command[] {
+/** Saved views and sources, as the service has them. */
+async function findKnown(signal: AbortSignal): Promise<readonly Command[]> {
+  const [views, sources] = await Promise.all([
+    call<{ readonly items: readonly SavedView[] }>('/api/saved-views?limit=200', { signal }),
+    call<readonly { readonly name: string }[]>('/api/sources', { signal }),
+  ])
+  return [
+    ...views.items
+      .filter(({ kind }) => kind === 'view')
+      .map(({ name, screen, params }): Command => ({
+        label: name,
+        icon: 'history',
+        hint: 'view',
+        run: () => go(addressOf(`/${screen}`, new URLSearchParams(params))),
+      })),
+    ...sources.map(({ name }): Command => ({
+      label: name,
+      icon: 'database',
+      hint: 'source',
+      run: () => go(addressOf('/explore', new URLSearchParams({ q: clauseLine('source', name) }))),
+    })),
+  ]
+}
+
+const MOST_FOUND = 50
+
+function commands(typed: string, known: readonly Command[]): readonly Command[] {
   const search: Command = {
     label: `Search logs for ${typed}`,
     icon: 'search',
@@ -59,8 +89,11 @@ function commands(typed: string): readonly Command[] {
     { label: 'Log out', icon: 'log-out', hint: '', run: () => void logOut() },
   ]
   const words = typed.toLowerCase().split(/\s+/)
-  const found = all.filter(({ label }) => words.every((word) => label.toLowerCase().includes(word)))
-  return typed === '' ? found : [...found, search]
+  if (typed === '') return all
+  const found = [...all, ...known].filter(({ label }) =>
+    words.every((word) => label.toLowerCase().includes(word)),
+  )
+  return [...found.slice(0, MOST_FOUND), search]
 }
 
 /** Everything that can be gone to or done, by a few letters. */
@@ -74,8 +107,9 @@ export function Palette() {
     setChosen(0)
     dialog.current?.showModal()
   }, [isOpen.value])
+  const known = useLoad(isOpen.value ? 'known' : null, findKnown).value ?? []
   if (!isOpen.value) return null
-  const found = commands(typed.trim())
+  const found = commands(typed.trim(), known)
   const close = (): void => {
     isOpen.value = false
   }
@@ -87,7 +121,7 @@ export function Palette() {
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLInputElement>): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key] ?? 0
     if (step !== 0) setChosen((chosen + step + found.length) % found.length)
-    else if (event.key === 'Enter') run(commands(event.currentTarget.value.trim())[chosen])
+    else if (event.key === 'Enter') run(commands(event.currentTarget.value.trim(), known)[chosen])
     else return
     event.preventDefault()
   }
@@ -102,7 +136,7 @@ export function Palette() {
       <input
         autofocus
         value={typed}
-        placeholder="A screen, an action, or words to search for"
+        placeholder="A screen, a source, a view, an action, or words to search for"
         aria-label="Go to or do something"
         role="combobox"
         aria-expanded="true"
@@ -118,7 +152,7 @@ export function Palette() {
       <ul role="listbox" id="palette-list" aria-label="Found">
         {found.map((command, at) => (
           <li
-            key={command.label}
+            key={`${command.hint} ${command.label}`}
             id={`palette-${at}`}
             role="option"
             aria-selected={at === chosen}

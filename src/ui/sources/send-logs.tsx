@@ -4,6 +4,7 @@ import { call, told } from '../lib/api.js'
 import { counted } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { followKpis, kpis } from '../lib/kpis.js'
+import { useLoad } from '../lib/load.js'
 import { may } from '../lib/session.js'
 import { copy } from '../shell/notice.js'
 import { Upload } from './upload.js'
@@ -11,23 +12,33 @@ import { SHIPPERS, type ShipperName } from './shippers.js'
 
 interface NewKey {
   readonly key: string
-  readonly collector_port: number | null
 }
 
-const USUAL_PORT = 8080
+/** Where the service says that its collector is. */
+interface Collector {
+  readonly collector_url?: string
+  readonly collector_port?: number
+}
+
 const names = Object.keys(SHIPPERS).filter((name): name is ShipperName => name in SHIPPERS)
-const addressAt = (port: number): string => `http://${location.hostname}:${port}`
+
+/** What serves the page with TLS is a proxy, which serves the collector under the same name unless COLLECTOR_URL says another. */
+function addressOf({ collector_url: url, collector_port: port }: Collector): string {
+  if (url !== undefined) return url
+  const isProxied = location.protocol === 'https:' || port === undefined
+  return isProxied ? location.origin : `http://${location.hostname}:${port}`
+}
 
 /** How to send logs, with a key that works and a count of what came in since. */
 export function SendLogs() {
   const [made, setMade] = useState<NewKey | null>(null)
-  const [address, setAddress] = useState(addressAt(USUAL_PORT))
+  const [typed, setTyped] = useState<string | null>(null)
+  const { value, isLoading } = useLoad('collector', (signal) =>
+    call<Collector>('/api/monitoring/health', { signal }),
+  )
   useEffect(followKpis, [])
-  const onMade = (key: NewKey): void => {
-    setMade(key)
-    if (key.collector_port !== null && key.collector_port !== 0)
-      setAddress(addressAt(key.collector_port))
-  }
+  if (isLoading) return null
+  const address = typed ?? addressOf(value ?? {})
   return (
     <>
       <div class="send">
@@ -35,7 +46,7 @@ export function SendLogs() {
         <ol class="steps">
           <li>
             <h3>A key for what sends</h3>
-            <MakeKey made={made} onMade={onMade} />
+            <MakeKey made={made} onMade={setMade} />
           </li>
           <li>
             <h3>Where the collector is</h3>
@@ -43,7 +54,7 @@ export function SendLogs() {
               aria-label="Address of the collector"
               value={address}
               spellcheck={false}
-              onInput={({ currentTarget }) => setAddress(currentTarget.value.trim())}
+              onInput={({ currentTarget }) => setTyped(currentTarget.value.trim())}
             />
           </li>
           <li>

@@ -237,6 +237,11 @@ t.test('a validation error names every wrong field, and echoes none of them', as
   for (const time of ['start_time', 'end_time']) {
     t.same(paths(await call(`GET /api/logs?${time}=yesterday`)), [time])
   }
+  for (const path of ['/api/logs', '/api/logs/histogram', '/api/logs/facets', '/api/logs/export']) {
+    const reversed = await call(`GET ${path}?start_time=2026-11-21&end_time=2026-11-20`)
+    t.equal(reversed.status, 422, path)
+    t.same(paths(reversed), ['end_time'])
+  }
 })
 
 t.test('numbers are decimal digits, and blank texts are refused', async (t) => {

@@ -27,6 +27,8 @@ const cleared = {
 const services = (parts: FakeServices = {}): FakeServices => ({
   health: createHealth(well),
   version: '1.2.3',
+  collectorUrl: 'https://logs.example.com',
+  collectorPort: 8080,
   collectorStats: createCollectorStats(),
   deletions: { clearAll: async () => cleared },
   metrics: createMetrics({ version: '1.2.3' }),
@@ -51,6 +53,7 @@ void test('health is public; its details require a login', async (t) => {
   )
   const { body } = await call('viewer', 'GET /api/monitoring/health')
   t.match(body.checks.spool, { status: 'ok', detail: 'all is well', latency_ms: Number })
+  t.match(body, { collector_url: 'https://logs.example.com', collector_port: 8080 })
 })
 
 void test('down is 503 with the same shape, degraded is 200', async (t) => {
