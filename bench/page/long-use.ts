@@ -26,12 +26,12 @@ export async function measureLongUse(
     await page.locator('.events').focus()
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')
-    await page.waitForSelector('.detail .field-rows')
+    await page.locator('.detail .field-rows').first().waitFor()
     for (let i = 0; i < 10; i++) await page.keyboard.press('j')
     await page.keyboard.press('Escape')
     for (const screen of SCREENS) {
       await page.click(`nav a[href^="/${screen}"]`)
-      await page.waitForSelector('.screen')
+      await page.locator('.screen').first().waitFor()
       await sleep(30)
     }
     await until(page, 'hasRows()')

@@ -67,7 +67,7 @@ const CHANNEL = 'ledger'
 /** A report is given for so long at least. */
 const FRESH_MS = 5 * SECOND_MS
 /** Largest share of the time in which ClickHouse counts. */
-const SHARE = 0.01
+const SHARE = 0.05
 
 const storedSql = statement<
   { readonly from_ms: number; readonly to_ms: number },

@@ -96,6 +96,9 @@ void test('an error in an idle thread does not affect other threads', async (t) 
 
 void test('threads that die at their start are replaced until one lives', async (t) => {
   const rig = await createTestPipeline(t)
+  // Neither idle threads nor the wait for a successor keep a process without ports alive.
+  const alive = setInterval(() => undefined, 1_000)
+  t.teardown(() => clearInterval(alive))
   await rig.send([message('before')])
   for (const which of ['encoder', 'miner'] as const) {
     stillborn.left = 1
