@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 import { chromium, type Page } from 'playwright-core'
@@ -14,6 +15,8 @@ const EXECUTABLE = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
 interface Started {
   readonly page: string
+  readonly collector: string
+  readonly key: string
   readonly password: string
 }
 
@@ -23,10 +26,14 @@ function started(output: NodeJS.ReadableStream): Promise<Started> {
     let text = ''
     output.on('data', (chunk: Buffer) => {
       text += chunk.toString()
-      const page = /page +(http:\S+)/.exec(text)?.[1]
-      const password = /admin@localhost +(\S+)/.exec(text)?.[1]
-      if (/demo +\d+ messages/.test(text) && page !== undefined && password !== undefined)
-        resolve({ page, password })
+      const found = (what: RegExp): string => what.exec(text)?.[1] ?? ''
+      if (!/demo +\d+ messages/.test(text)) return
+      resolve({
+        page: found(/page +(http:\S+)/),
+        collector: found(/collector +(http:\S+)/),
+        key: found(/ingest key +(\S+)/),
+        password: found(/admin@localhost +(\S+)/),
+      })
     })
     output.on('end', () => reject(new Error(`the service did not start:\n${text}`)))
   })
@@ -72,7 +79,18 @@ const service = spawn(process.execPath, [MAIN, '--demo'], {
   stdio: ['ignore', 'pipe', 'inherit'],
 })
 try {
-  const { page: base, password } = await started(service.stdout)
+  const { page: base, collector, key, password } = await started(service.stdout)
+  // The ledger counts what comes from the next ten seconds on.
+  await sleep(10_000)
+  await fetch(collector, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}` },
+    body: JSON.stringify({
+      source: 'gateway',
+      host: 'gw-1',
+      message: 'health check answered in 2 ms',
+    }),
+  })
   const browser = await chromium.launch({ executablePath: EXECUTABLE, args: ['--no-sandbox'] })
   const context = await browser.newContext({ viewport: { width: 1080, height: 620 } })
   await context.request.post(new URL('/api/auth/login', base).href, {
@@ -83,8 +101,10 @@ try {
     await page.emulateMedia({ colorScheme: 'isDark' in screen ? 'dark' : 'light' })
     await page.goto(new URL(screen.path, base).href)
     await page.waitForSelector(screen.ready)
-    // The ledger comes last, and on a busy machine late.
-    await page.waitForSelector('.freshness >> text=0 missing')
+    // The first answers after a start take longer than usual.
+    await page.reload()
+    await page.waitForSelector(screen.ready)
+    await page.waitForSelector('.freshness:has-text("0 missing")', { timeout: 90_000 })
     await page.waitForLoadState('networkidle')
     if ('act' in screen) await screen.act(page)
     await page.waitForTimeout(800)

@@ -22,7 +22,8 @@ export async function measureLongUse(
     await page.fill('textarea[aria-label=Query]', `source:load-${round % 8}`)
     await page.keyboard.press('Enter')
     await page.keyboard.press('Escape')
-    await until(page, `hasRows() && location.search.includes('load-${round % 8}')`)
+    const isFound = `document.querySelector('.events .row')?.textContent.includes('load-${round % 8}')`
+    await until(page, `hasRows() && ${isFound}`)
     await page.locator('.events').focus()
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')
