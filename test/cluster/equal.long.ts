@@ -60,8 +60,9 @@ function plain(value: unknown, key = ''): unknown {
   return /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(value) ? 'an id' : value
 }
 
-/** Routes whose replies depend on the process or on the time. */
-const OWN = /^\/(metrics|docs|openapi\.json|api\/monitoring\/(health|collectors|audit))/
+/** Routes whose replies depend on the process, on the time, or on the parts of the tables. */
+const OWN =
+  /^\/(metrics|docs|openapi\.json|api\/analytics\/ledger|api\/monitoring\/(health|collectors|audit|storage))/
 
 async function pathsOf(service: LiveService): Promise<readonly string[]> {
   const { body: spec } = await service.call('GET /openapi.json')
