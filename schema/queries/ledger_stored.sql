@@ -1,4 +1,4 @@
--- What was received in whole seconds and is stored: occurrences of events, and dead letters.
+-- Messages of a span of arrival (whole seconds) that are stored: occurrences of events, and dead letters.
 -- params: from_ms Int64, to_ms Int64
 -- rows:   stored, dead; always one row
 WITH

@@ -129,7 +129,7 @@ function createRecorder(store: Pick<Store, 'insertRows'>, log: Log) {
   let writing: Promise<void> | null = null
   const closing = new AbortController()
   const { signal } = closing
-  /** A row that is inserted twice says nothing else. */
+  /** After an error the same rows are inserted again; a row that is stored twice changes no answer. */
   const write = async (): Promise<void> => {
     for (let failures = 0; pending.length > 0;) {
       const rows = pending.slice(0, ROWS_AT_ONCE)
@@ -164,7 +164,7 @@ function createRecorder(store: Pick<Store, 'insertRows'>, log: Log) {
       writing ??= write()
     },
 
-    /** Waits until everything is recorded, and no longer for a ClickHouse that is away. */
+    /** Tries once more to record what waits. Rows that ClickHouse does not take then are lost. */
     async close(): Promise<void> {
       closing.abort()
       await writing

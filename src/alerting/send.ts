@@ -53,7 +53,7 @@ function toFailure(error: unknown): Result {
   if (error instanceof AddressError)
     return { outcome: 'refused', status: null, error: error.message, receipt: null }
   const code: unknown = Object(error).code
-  // Nothing but its time aborts a request.
+  // A request is aborted by its time-out alone.
   const isTimeout = error instanceof Error && error.name === 'AbortError'
   const told = isTimeout ? 'no answer in time' : typeof code === 'string' ? code : 'no connection'
   return { outcome: 'failed', status: null, error: told, receipt: null }

@@ -33,7 +33,7 @@ import type { Audit } from '../records/audit.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { Services } from './services.js'
 
-/** What there is before a port is open. */
+/** The services that exist before the ports are opened, so all but the port of the collector. */
 export type AppServices = Omit<Services, 'collectorPort'>
 
 export interface ServerDeps {

@@ -199,9 +199,9 @@ export class BlockEncoder {
   }
 
   /**
-   * Adds lines of the body that stand each behind a known head, up to the first that must be parsed.
+   * Adds documents of a bulk request whose action lines were seen before, up to the first that must be parsed.
    *
-   * @returns also the numbers of their heads, until the next call
+   * @returns also the numbers of their action lines; they are overwritten by the next call
    */
   readHeaded(from: number, most: number): LinesRead & { readonly heads: Uint32Array } {
     const { calls } = this.#kernel

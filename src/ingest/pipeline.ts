@@ -162,7 +162,7 @@ export class Pipeline {
     return this.#unstored.oldestMs
   }
 
-  /** Messages that are durable and not in ClickHouse yet; those of an earlier run are left out. */
+  /** Messages in the write-ahead log that ClickHouse does not have yet. Those that were there at the start do not count. */
   get waiting(): number {
     return this.#unstored.messages
   }

@@ -33,7 +33,7 @@ export interface Baseline {
   readonly usualBurst: number
   /** Excess of the second greatest burst, where two would be anomalies of another series; 0 = none. */
   readonly burst: number
-  /** Hours in a row that stood out as too many, reached four times in the training. */
+  /** Length of a run of hours with outstandingly many messages: at least four runs in the training were as long. */
   readonly usualRun: number
 }
 

@@ -9,10 +9,10 @@ interface Pool {
 }
 
 /**
- * Gives the free buffers of pools back to the system when nothing comes in. V8 does not count shared memory, and at rest
- * it collects nothing, so the heap is collected too; that takes the thread some 50 ms, once for each rest.
+ * Gives the free buffers of pools back to the system when nothing comes in. A buffer is freed by the next garbage collection,
+ * and V8 makes none while nothing is allocated, so one is asked for. It blocks the thread for about 50 ms, once in each rest.
  *
- * @param restMs so long nothing is acquired before
+ * @param restMs time without a buffer being taken, after which they are given back
  * @returns a function that ends it
  */
 export function trimAtRest(pools: readonly Pool[], restMs: number): () => void {

@@ -23,7 +23,7 @@ export const WIDE_INTS = 6
 export const WIDE_MESSAGES = 9
 /** Milliseconds since 1970 as f64. */
 export const ROW_TIMES_F64 = 10
-/** The numbers of the heads of the records that `readHeaded` has read. */
+/** For each bulk document that `readHeaded` has read: the number of its action line. */
 export const PASSED_HEADS = 11
 
 /** Columns that are dictionaries of words. */

@@ -1,30 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
+import { TRANSITION } from '../../support/transition.js'
 import { createDeliveryLog } from '../../../src/alerting/delivery-log.js'
-import type { LoggedTransition } from '../../../src/alerting/log.js'
-import { INACTIVE } from '../../../src/alerting/machine.js'
 import { AppError } from '../../../src/model/errors.js'
 import { createLog } from '../../../src/telemetry/log.js'
 
-const TRANSITION: LoggedTransition = {
-  id: 'transition',
-  ruleId: 'rule',
-  ruleVersion: 1,
-  ruleName: 'rule',
-  severity: 'P2',
-  groupBy: [],
-  group: [],
-  from: 'inactive',
-  to: 'firing',
-  atMs: 0,
-  alertId: 'alert',
-  value: 1,
-  q: '',
-  windowFromMs: 0,
-  windowToMs: 0,
-  reason: null,
-  status: { ...INACTIVE, state: 'firing', seq: 1, flips: [] },
-}
 const notice = (id: string) =>
   ({ id, key: id, kind: 'transition', channelId: 'c', transition: TRANSITION }) as const
 

@@ -1,29 +1,9 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { test } from 'tap'
+import { TRANSITION } from '../../support/transition.js'
 import { createSend } from '../../../src/alerting/send.js'
-import { INACTIVE } from '../../../src/alerting/machine.js'
-import type { LoggedTransition } from '../../../src/alerting/log.js'
 
-const TRANSITION: LoggedTransition = {
-  id: 'transition',
-  ruleId: 'rule',
-  ruleVersion: 1,
-  ruleName: 'rule',
-  severity: 'P2',
-  groupBy: [],
-  group: [],
-  from: 'inactive',
-  to: 'firing',
-  atMs: 0,
-  alertId: 'alert',
-  value: 1,
-  q: '',
-  windowFromMs: 0,
-  windowToMs: 0,
-  reason: null,
-  status: { ...INACTIVE, state: 'firing', seq: 1, flips: [] },
-}
 const notice = {
   id: 'notice',
   key: 'key',
