@@ -63,11 +63,17 @@ export function createFacts(deps: FactsDeps): FactsOf {
   let asking = 0
   const find = async (one: LoggedTransition): Promise<Omit<Facts, 'links'>> => {
     asking++
+    // A later attempt asks again.
+    const failed = (): null => {
+      known.delete(one.id)
+      return null
+    }
     try {
-      const [usual, samples] = await Promise.all([
-        usualOf(deps, one).catch(() => null),
-        samplesOf(deps, one).catch(() => []),
+      const [usual, found] = await Promise.all([
+        usualOf(deps, one).catch(failed),
+        samplesOf(deps, one).catch(failed),
       ])
+      const samples = found ?? []
       return { usual, samples }
     } finally {
       asking--

@@ -9,15 +9,22 @@ export interface Received {
   readonly body: string
 }
 
-/** Records what is posted to it. `answers` are the statuses of the next requests, then it answers 200. */
-export async function startReceiver(t: { teardown(end: () => Promise<void> | void): void }) {
+/**
+ * Records what is posted to it. `answers` are the statuses of the next requests; then it answers 503 to what comes too early, and 200
+ * to the rest.
+ */
+export async function startReceiver(
+  t: { teardown(end: () => Promise<void> | void): void },
+  isEarly: (one: Received) => boolean = () => false,
+) {
   const received: Received[] = []
   const answers: number[] = []
   const server = createServer((request, response) => {
     const answer = async (): Promise<void> => {
-      const body = await text(request)
-      received.push({ path: request.url ?? '', headers: request.headers, body })
-      const status = answers.shift() ?? 200
+      const { url: path = '', headers } = request
+      const one = { path, headers, body: await text(request) }
+      received.push(one)
+      const status = answers.shift() ?? (isEarly(one) ? 503 : 200)
       response
         .writeHead(status, status === 302 ? { location: '/elsewhere' } : {})
         .end('{"ok":true,"channel":"C1","ts":"1700.25"}')

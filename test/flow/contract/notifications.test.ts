@@ -62,6 +62,10 @@ const untilCount = (received: readonly Received[], count: number) =>
     (all) => all.length >= count,
   )
 
+// The first attempt waits for a second for what a notice tells, which may take longer.
+const tellsNothing = ({ body }: Received): boolean =>
+  body.includes('P1 firing') && !/order \d+ was lost/.test(body)
+
 const noticesOf = async (id: string) =>
   (await call(`GET /api/alert-rules/${id}/history`)).body.items.flatMap(
     ({ notices }: { notices: object[] }) => notices,
@@ -88,19 +92,20 @@ t.test(
   'a webhook is signed, tried again with the same identity, and told of the end',
   { buffered: true },
   async (t) => {
-    const { url, received, answers } = await startReceiver(t)
+    const { url, received, answers } = await startReceiver(t, tellsNothing)
     answers.push(503, 429)
     const secret = 'a secret of the hook'
     const id = await rule('web-1', [await channel({ type: 'webhook', url, secret })])
     await ingest(events(2, 'web-1'))
-    await untilCount(received, 4)
-    const bodies = received.map(({ body }) => JSON.parse(body))
-    t.same(
-      bodies.map(({ status }) => status),
-      ['firing', 'firing', 'firing', 'resolved'],
+    await eventually(
+      async () => received,
+      (all) => all.some(({ body }) => JSON.parse(body).status === 'resolved'),
     )
-    // The first attempt waits a second for the samples, which may take longer.
-    t.match(bodies[2], {
+    const bodies = received.map(({ body }) => JSON.parse(body))
+    const first = bodies.slice(0, -1)
+    t.ok(first.length >= 3, 'both refusals were followed by another attempt')
+    t.ok(first.every(({ status }) => status === 'firing'))
+    t.match(first.at(-1), {
       severity: 'P1',
       group: { source: 'shop' },
       value: 2,
@@ -113,7 +118,7 @@ t.test(
         mute: /\/alerts\/quiet\?silence=rule_id%3D[\w-]+%2C\+source%3Dshop&for=now%2B1h$/,
       },
     })
-    const { q, from, to } = Object.fromEntries(new URL(bodies[2].links.events).searchParams)
+    const { q, from, to } = Object.fromEntries(new URL(first.at(-1).links.events).searchParams)
     t.equal(q, 'host:web-1 source:shop')
     const asked = new URLSearchParams({
       q: String(q),
@@ -122,7 +127,7 @@ t.test(
     })
     const found = await call(`GET /api/logs?${asked}`)
     t.equal(found.body.items.length, 2, 'the link shows its events')
-    t.match(bodies[3], { samples: [], links: { rule: /./, mute: undefined } })
+    t.match(bodies.at(-1), { samples: [], links: { rule: /./, mute: undefined } })
     t.equal(new Set(bodies.map((body) => body.alert_id)).size, 1)
     const keys = received.map(({ headers }) => headers['idempotency-key'])
     t.equal(new Set(keys).size, 1, 'one identity, which its end has too')
@@ -141,7 +146,7 @@ t.test(
         all.length === 2 && all.every(({ outcome }: { outcome: string }) => outcome === 'sent'),
     )
     t.match(notices[0], { id: keys[0], attempts: 1, status: 200 })
-    t.match(notices[1], { id: keys[0], attempts: 3, status: 200, error: null })
+    t.match(notices[1], { id: keys[0], attempts: first.length, status: 200, error: null })
   },
 )
 
@@ -162,7 +167,9 @@ t.test('what a receiver refuses is final, a redirect too', { buffered: true }, a
 })
 
 t.test('each kind of channel has its form', { buffered: true }, async (t) => {
-  const { url, received } = await startReceiver(t)
+  const isEarly = (one: Received): boolean =>
+    ['/slack', '/own'].includes(one.path) && tellsNothing(one)
+  const { url, received } = await startReceiver(t, isEarly)
   const ids = await Promise.all([
     channel({ type: 'slack', secret: `${url}/slack` }),
     channel(
@@ -172,7 +179,6 @@ t.test('each kind of channel has its form', { buffered: true }, async (t) => {
     channel({ type: 'teams', secret: `${url}/teams` }),
     channel({ type: 'pagerduty', secret: 'routing', url: `${url}/pagerduty` }),
   ])
-  // Time for the samples.
   const id = await rule('web-3', ids, { group_wait: '3s' })
   await ingest(events(1, 'web-3'))
   const [{ id: alertId }] = await eventually(
@@ -180,9 +186,15 @@ t.test('each kind of channel has its form', { buffered: true }, async (t) => {
     (items) => items.length === 1,
   )
   await call(`POST /api/alerts/${alertId}/acknowledge`)
-  await untilCount(received, 9)
+  const taken = (): readonly Received[] => received.filter((one) => !isEarly(one))
+  await eventually(
+    async () => taken(),
+    (all) => all.length >= 9,
+  )
   const of = (path: string) =>
-    received.filter((one) => one.path === path).map(({ body }) => JSON.parse(body))
+    taken()
+      .filter((one) => one.path === path)
+      .map(({ body }) => JSON.parse(body))
   t.match(
     of('/slack')[0].text,
     /^\*\[P1 firing\] Errors &amp; &lt;losses&gt; of web-3 source=shop \(1\)\*\n/,
@@ -195,8 +207,8 @@ t.test('each kind of channel has its form', { buffered: true }, async (t) => {
   const card = of('/teams')[0].attachments[0].content
   t.match(card.body[0].text, /Errors & \\<losses\\>/)
   t.match(card.actions[0], { type: 'Action.OpenUrl', title: 'Events', url: /explore/ })
-  const [fired, taken, resolved] = of('/pagerduty')
-  t.match(taken, { event_action: 'acknowledge', dedup_key: alertId })
+  const [fired, acknowledged, resolved] = of('/pagerduty')
+  t.match(acknowledged, { event_action: 'acknowledge', dedup_key: alertId })
   const [alert] = (await call(`GET /api/alerts?rule_id=${id}`)).body.items
   t.match(fired, {
     routing_key: 'routing',
