@@ -204,10 +204,15 @@ function searchWordsOf({ rows, wide }: LandingInput): Uint8Array {
 function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingInput): number {
   const { calls } = kernel
   let bytes = 4096 + modelVersion.length * 3 + rows * (FIXED_BYTES + 6 * 4 + 1)
+  let longest = 0
   for (const column of [layout.SOURCE_WORDS, ...DICTIONARY_COLUMNS.map(([, id]) => id)]) {
-    for (const word of kernel.words32(calls.dictionaryAt(column), calls.dictionarySize(column)))
+    for (const word of kernel.words32(calls.dictionaryAt(column), calls.dictionarySize(column))) {
       bytes += calls.wordLength(word) + 5
+      longest = Math.max(longest, calls.wordLength(word))
+    }
   }
+  // A text is written where three bytes for each of its characters would fit.
+  bytes += 2 * longest
   for (const [, column] of TEXT_COLUMNS) bytes += calls.textsLength(column)
   for (const { words } of wide) bytes += words.length * 3 + 5
   return bytes + calls.lengthOf(layout.MESSAGES)

@@ -333,14 +333,16 @@ function digitsEnd(from: usize): usize {
   return digits == 0 || digits > 15 || goesOn || leads ? 0 : at
 }
 
-/** Lines with more tags are parsed. */
-const MAX_FLAT_TAGS: u32 = 16
+/** Lines with more tags are parsed. So many of the longest names and values are fewer characters than an event's tags may have. */
+const MAX_FLAT_TAGS: u32 = 128
 const MAX_FLAT_TEXT: usize = 256
 /** The bound of an attribute's name. */
 const MAX_FLAT_NAME: usize = 128
-const tagStarts: usize = memory.data(16 * 4)
-const tagEnds: usize = memory.data(16 * 4)
-const tagValueEnds: usize = memory.data(16 * 4)
+const tagStarts: usize = memory.data(128 * 4)
+const tagEnds: usize = memory.data(128 * 4)
+const tagValueEnds: usize = memory.data(128 * 4)
+/** A Bloom filter of the names of an object: 256 bits, one a name. */
+const nameBits: usize = memory.data(32)
 
 /** The object that the arrays above are of, 0 for none. */
 let flatFrom: usize = 0
@@ -358,6 +360,7 @@ export function forgetFlatTags(): void {
 function flatObjectEnd(from: usize, end: usize): usize {
   if (load<u8>(from) != 0x7b) return 0
   let at = from + 1
+  memory.fill(nameBits, 0, 32)
   for (let count: u32 = 0; count < MAX_FLAT_TAGS; count++) {
     if (load<u8>(at) != 0x22) return 0
     const letter = <u32>load<u8>(at + 1) | 32
@@ -430,7 +433,17 @@ function areKeptTags(): bool {
   return true
 }
 
+/** Whether an object has the name already; one that it has not is compared with the others only where it shares its bit. */
 function isRepeated(start: usize, close: usize, count: u32): bool {
+  const length = close - start
+  const last = load<u64>(close - 8)
+  const key = length < 8 ? last >> ((8 - length) * 8) : last
+  const bit = (key * 0x9e3779b97f4a7c15 + length * 0xd6e8feb86659fd93) >> 56
+  const byte = nameBits + <usize>(bit >> 3)
+  const mask: u32 = 1 << <u32>(bit & 7)
+  const bits: u32 = load<u8>(byte)
+  store<u8>(byte, bits | mask)
+  if ((bits & mask) == 0) return false
   for (let i: u32 = 0; i < count; i++) {
     const other = <usize>load<u32>(tagStarts + i * 4)
     if (<usize>load<u32>(tagEnds + i * 4) - other != close - start) continue

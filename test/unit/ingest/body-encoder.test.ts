@@ -377,6 +377,19 @@ const rawLine = oneof(
 const assertAll = <T>(values: Arbitrary<T>, check: (value: T) => Promise<boolean>): Promise<void> =>
   assert(asyncProperty(values, check), { numRuns: 400 })
 
+/** Lines of many tags whose names are alike, with and without one that is there twice. */
+function* wideLines(): Generator<string> {
+  for (const prefix of ['t', 'request.header.', 'http.request.header.of_the_first_proxy.'])
+    for (const count of [1, 2, 16, 17, 40, 128, 129, 257]) {
+      const names = Array.from({ length: count }, (_, i) => `${prefix}${i}`)
+      for (const all of [names, [...names, names[count >> 1]]]) {
+        const tags = all.map((name, i) => `"${name}":${i % 3 === 0 ? i : `"v${i}"`}`).join(',')
+        yield `{"source":"a","message":"up ${count}","tags":{${tags}}}`
+        yield `{"source":"a","msg":"up ${count}",${tags}}`
+      }
+    }
+}
+
 void test('lines that are not parsed give the same block as parsed ones', async (t) => {
   const encoder = createEncoder()
   const other = createEncoder()
@@ -410,6 +423,7 @@ void test('lines that are not parsed give the same block as parsed ones', async 
     },
   )
   await assertAll(broken, compare)
+  for (const line of wideLines()) t.ok(await compare(line), line.slice(0, 200))
   t.ok(seen.accepted > 500, `${seen.accepted} accepted`)
   t.ok(seen.rejected > 100, `${seen.rejected} rejected`)
   t.ok(seen.split > 20, `${seen.split} split by a constant text`)
@@ -422,6 +436,7 @@ void test('usual lines are not parsed', async (t) => {
     '{"timestamp": 1763717299123, "source": "b", "message": "Grüße", "severity": "error"}',
     '{"source":"b","type":"metric","message":"cpu","tags":{"core":"0","load":17,"busy":true},"dedup_key":"k"}',
     '{"source":"a","message":"WARN: low on memory","environment":"staging","summary":"s"}',
+    `{"source":"a","message":"up","tags":{${Array.from({ length: 128 }, (_, i) => `"a${i}":${i}`).join(',')}}}`,
   ]
   const body = Buffer.from(lines.join('\n'))
   const block = createBlock()
@@ -437,8 +452,8 @@ void test('usual lines are not parsed', async (t) => {
   block.beginBody(body, context, (source) => (source === 'a' ? 'store' : 'drop'))
   const second = lines.slice(0, 2).join('\n').length + 1
   t.same(block.readLines(0, 2), { next: second, accepted: 2, dropped: 0 })
-  t.same(block.readLines(second, 99), { next: body.length, accepted: 1, dropped: 2 })
-  t.equal(block.finish()?.rows, 3)
+  t.same(block.readLines(second, 99), { next: body.length, accepted: 2, dropped: 2 })
+  t.equal(block.finish()?.rows, 4)
 })
 
 void test('lines with the names of loggers are not parsed', async (t) => {
