@@ -46,5 +46,7 @@ function needed(fixed: number, all: number, any: number, besideValue: boolean): 
   else if ((all & TRAIT.name) !== 0) need = Math.max(3, Math.ceil(need / 2))
   if ((any & TRAIT.verb) !== 0) need *= 3
   if ((all & TRAIT.capitals) !== 0) need *= 2
-  return (any & TRAIT.first) !== 0 ? Math.max(16, need) : need
+  if ((any & TRAIT.first) === 0) return need
+  // What a message begins with tells mostly what happens; beside many words that are the same it is who does it.
+  return Math.max(fixed < 4 ? 16 : besideValue ? 2 : 6, need)
 }

@@ -2,12 +2,14 @@ import { hashOfText } from './scan.js'
 import {
   countSentence,
   countWords,
+  findSentence,
   findSlots,
   findTail,
   frameOf,
   isPhrase,
   isSentence,
   openContent,
+  slotsAround,
   type Slot,
 } from './slots.js'
 import type { Template } from './template.js'
@@ -151,11 +153,12 @@ function frameOfTail(text: string): Frame | null {
   const sentence = findTail(text, isSentence)
   const tail = sentence ?? findTail(text, isPhrase)
   if (tail === null) return null
-  const head = text.slice(0, tail.from)
+  const head = text.slice(findSentence(text)?.from ?? 0, tail.from)
   const frame = frameOf(head, findSlots(head))
   const need =
     sentence === null ? (countSentence(head) === 3 ? 5 : 12) : countWords(frame) >= 4 ? 2 : 3
-  return { key: hashOfText(`${frame}\u0003`), need, isOfTails: true, slots: [tail] }
+  const key = hashOfText(`${frameOf(text, slotsAround(text, tail))}\u0003`)
+  return { key, need, isOfTails: true, slots: [tail] }
 }
 
 const FRAMES = [frameOfSlots, frameOfTail]

@@ -67,6 +67,8 @@ const MEASURES = hashes(split('byte bytes second seconds minute minutes hour hou
 const HTTP = hashText('HTTP')
 const MOZILLA = hashText('Mozilla')
 const USER = hashText('user')
+/** Names of the sentence of a message in logfmt or JSON. */
+const SENTENCE = hashes(['msg', 'message'])
 /** Words before `user` after which a user's name follows. */
 const BEFORE_USER = hashes(['for', 'invalid', 'by', 'as'])
 
@@ -106,6 +108,8 @@ export const TRAIT = {
   first: 128,
   /** The name of a unit after a number, such as `bytes`. */
   measure: 256,
+  /** Outside of the sentence in `level=debug msg="..." id=5`. */
+  aside: 512,
 } as const
 
 function wordTraits(word: string): number {
@@ -221,10 +225,37 @@ export class MaskedMessage {
     return this.#kind[this.#gapTokens(k, k)[0] + index] === TOKEN_SOFT
   }
 
+  hasValueBefore(k: number): boolean {
+    return (this.gapValues[k] ?? 0) > 0
+  }
+
   /** Whether word `k` is before `=`, so that it names a value and is none. */
   isKey(k: number): boolean {
     const to = this.#to[this.#wordToken[k] ?? 0] ?? 0
     return this.#bytes[to] === 61 && to < this.#length && this.#bytes[to + 1] !== 61
+  }
+
+  /** The words of the sentence in logfmt or JSON, from the first up to the last (excluded); null for other messages. */
+  sentence(): readonly [from: number, to: number] | null {
+    for (let k = 0; k < this.count; k++) {
+      if (!SENTENCE.has(this.words[k] ?? 0)) continue
+      const open = this.#sentenceQuote(this.#to[this.#wordToken[k] ?? 0] ?? 0)
+      if (open < 0) continue
+      let end = open + 1
+      while (end < this.#length && this.#bytes[end] !== 34) end += this.#bytes[end] === 92 ? 2 : 1
+      let to = k + 1
+      while (to < this.count && (this.#from[this.#wordToken[to] ?? 0] ?? 0) < end) to++
+      return [k + 1, to]
+    }
+    return null
+  }
+
+  /** Where the quote of a sentence opens behind its name, as in `msg="` and `{"msg": "`; -1 for another word. */
+  #sentenceQuote(at: number): number {
+    if (this.#bytes[at] === 61) return this.#bytes[at + 1] === 34 ? at + 1 : -1
+    if (this.#bytes[0] !== 123 || this.#bytes[at] !== 34 || this.#bytes[at + 1] !== 58) return -1
+    const open = this.#bytes[at + 2] === 32 ? at + 3 : at + 2
+    return this.#bytes[open] === 34 ? open : -1
   }
 
   isVerb(k: number): boolean {

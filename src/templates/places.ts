@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { LivingTemplates } from './families.js'
 import { hashOfText } from './scan.js'
-import { findSlots, findTail, isSentence } from './slots.js'
+import { findSlots, findTail, isSentence, slotsAround } from './slots.js'
 import type { Template } from './template.js'
 import { VALUE } from './template-text.js'
 
@@ -27,6 +27,7 @@ const END = /(?<![.:!?])[.:!?]+$/
 const WORD = /[A-Za-z\u0080-\uffff]{2}/
 const CONTENT = /[\w\u0080-\uffff]|<\*>/
 const VERB = /^(?=\w{6})\w+(?:ed|ing)$/
+const SENTENCE_NAME = /(?:^|\W)(?:msg|message)(?:=|"\s*:\s*)$/
 const CAPITALS = /^[A-Z][A-Z_]+$/
 
 /** Offsets of a place among the units of a text and of another one. */
@@ -115,9 +116,8 @@ function unitsOf(text: string): readonly string[] {
 function readUnits(text: string): readonly string[] {
   const units: string[] = []
   const tail = findTail(text, isSentence)
-  const slots = findSlots(tail === null ? text : text.slice(0, tail.from))
   let at = 0
-  for (const { from, to } of tail === null ? slots : [...slots, tail]) {
+  for (const { from, to } of tail === null ? findSlots(text) : slotsAround(text, tail)) {
     cut(text.slice(at, from), units)
     if (to > from) units.push(text.slice(from, to))
     at = to
@@ -201,12 +201,16 @@ function singleUnits(a: readonly string[], b: readonly string[]): readonly Place
     if (unit === other) continue
     // Two words side by side are a phrase.
     const isPhrase = places.at(-1)?.from === i - 2 && isBlank(a[i - 1])
-    const isPlace = CONTENT.test(unit) && CONTENT.test(other) && !isPhrase
+    const isPlace = CONTENT.test(unit) && CONTENT.test(other) && !isPhrase && !opensSentence(a, i)
     if (!isPlace || places.length === MAX_PLACES) return []
     places.push({ from: i, to: i + 1, theirFrom: i, theirTo: i + 1 })
   }
   return places
 }
+
+/** The first unit of a sentence in logfmt or JSON. */
+const opensSentence = (units: readonly string[], i: number): boolean =>
+  units[i - 1] === '"' && SENTENCE_NAME.test(units.slice(Math.max(0, i - 5), i - 1).join(''))
 
 function runs(a: readonly string[], b: readonly string[]): readonly Place[] {
   if (!haveWordsInCommon(a, b)) return []

@@ -39,10 +39,20 @@ const LIST = /^\[(?:\s*"(?:[^"\\]|\\.)*"|[^"{}[\],]+)(?:,(?:\s*"(?:[^"\\]|\\.)*"
 const LABEL = /^(?:<\*>|\w+): /
 const SENTENCE_MEMBER = /[{,]\s*"(?:msg|message)"\s*:\s*$/
 const MEMBER_AT_END = /[{,]\s*"[^"]{0,80}"$/
+const LOGFMT_SENTENCE = /(?:^|[\s,([{])(?:msg|message)="/
+const JSON_SENTENCE = /[{,]\s*"(?:msg|message)"\s*:\s*"/
 const SIGN = /[\w"]=/
 const NAME = /\w: /
 /** The method of a request tells what is asked for, so it is part of the frame where no name is before it: `"GET <*>"`. */
 const METHOD = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT) /
+
+/** The slots outside of a tail, and the tail. */
+export function slotsAround(text: string, tail: Slot): readonly Slot[] {
+  // What follows a sentence begins with its closing quote.
+  const at = Math.min(tail.to + 1, text.length)
+  const behind = findSlots(text.slice(at)).map(({ from, to }) => ({ from: at + from, to: at + to }))
+  return [...findSlots(text.slice(0, tail.from)), tail, ...behind]
+}
 
 export function findSlots(text: string): readonly Slot[] {
   const slots: Slot[] = []
@@ -69,8 +79,28 @@ export function frameOf(text: string, slots: readonly Slot[]): string {
   return frame + text.slice(at)
 }
 
-/** Finds what stands behind `: ` after a suitable head, outside of slots; null without one. */
+/** The sentence of a message in logfmt or JSON: what stands in quotes behind `msg=` or `"msg":`. */
+export function findSentence(text: string): Slot | null {
+  const name = (text.startsWith('{') ? JSON_SENTENCE : LOGFMT_SENTENCE).exec(text)
+  if (name === null) return null
+  const from = name.index + name[0].length
+  const to = quoteEnd(text, from - 1)
+  return to < 0 ? null : { from, to }
+}
+
+/**
+ * Finds what stands behind `: ` after a suitable head, outside of slots; null without one. In logfmt and JSON it is of
+ * the sentence.
+ */
 export function findTail(text: string, isHead: (head: string) => boolean): Slot | null {
+  const sentence = text.includes(': ') ? findSentence(text) : null
+  if (sentence === null) return tailOf(text, isHead)
+  const { from, to } = sentence
+  const tail = tailOf(text.slice(from, to), isHead)
+  return tail === null ? null : { from: from + tail.from, to }
+}
+
+function tailOf(text: string, isHead: (head: string) => boolean): Slot | null {
   const slots = text.includes(': ') ? findSlots(text) : []
   for (let at = text.indexOf(': '); at >= 0 && at < MAX_HEAD; at = text.indexOf(': ', at + 1)) {
     const head = text.slice(0, at)

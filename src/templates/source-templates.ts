@@ -225,11 +225,8 @@ export class SourceTemplates {
     const { no, words, traits } = template
     const due: Evidence[] = []
     const note = (key: number, hole: number, seen: Seen): void => {
-      const evidence = this.#evidenceOf(
-        key,
-        hole,
-        seen.word === 0 ? words.length : words.length - 1,
-      )
+      const beside = template.wordsBeside(seen.word === 0 ? -1 : hole)
+      const evidence = this.#evidenceOf(key, hole, beside)
       if (evidence.seen.length >= MAX_SEEN) return
       if (seen.word !== 0 && evidence.seen.some(({ word }) => word === seen.word)) return
       evidence.seen.push(seen)

@@ -94,7 +94,7 @@ export const matches = (text: string, message: string): boolean =>
 
 const OPENING: Readonly<Record<string, string>> = { ')': '(', ']': '[', '}': '{' }
 const WIDE = /["'`([{=]<\*>/
-const TAIL = /: <\*>(?:\.?$|[)\]}])/
+const TAIL = /: <\*>(?:\.?$|[)\]}]|"(?:$|[\s,}]))/
 
 /**
  * Whether a value of a gap may be of any words: in quotes, in brackets, behind `=`, and, where words were values before,
@@ -123,7 +123,7 @@ export function coversWide(gap: string, layout: string): boolean {
 }
 
 function mayBeContent(content: string, open: string, close: string): boolean {
-  if (open === close && (open === '"' || open === "'" || open === '`')) {
+  if ((open === close || open === ' ') && (close === '"' || close === "'" || close === '`')) {
     return !hasEndOfQuote(content, open)
   }
   if (open === '=') return !hasFurtherName(content)

@@ -51,9 +51,29 @@ export class Template {
     this.maxWords = new Uint16Array(n + 1)
     this.wide = new Uint8Array(n + 1)
     this.traits = Uint16Array.from({ length: n }, (_, k) => message.traits(k))
+    this.#setAside(message)
     this.#wordTexts = Array.from({ length: n }, (_, k) => message.wordText(k))
     this.#gaps = Array.from({ length: n + 1 }, (_, k) => message.gapText(k))
     this.#countMaxWords()
+  }
+
+  /** Marks what is outside of the sentence, and its first word. */
+  #setAside(message: MaskedMessage): void {
+    const sentence = message.sentence()
+    if (sentence === null) return
+    const [from, to] = sentence
+    this.traits = this.traits.map((trait, k) => {
+      if (k < from || k >= to) return trait | TRAIT.aside
+      return k === from && !message.hasValueBefore(k) ? trait | TRAIT.first : trait
+    })
+  }
+
+  /** Number of words that tell its statement from others, beside word `p`; -1 for a value. */
+  wordsBeside(p: number): number {
+    const { traits, words } = this
+    if (((traits[p] ?? 0) & TRAIT.aside) !== 0) return words.length - 1
+    const told = traits.filter((trait) => (trait & TRAIT.aside) === 0).length
+    return p < 0 ? told : told - 1
   }
 
   get text(): string {

@@ -349,6 +349,33 @@ t.test(
   },
 )
 
+t.test('the sentence of logfmt and JSON is mined as if it stood alone', async (t) => {
+  const names = 'Remove Create Start Stop Commit Prune Attach Detach'.split(' ')
+  for (const around of ['level=debug msg="@"', '{"level":"debug","msg":"@","id":5}'] as const) {
+    const within = (sentence: string): string => around.replace('@', sentence)
+    const short = names.map(within)
+    t.equal(new Set(mine([...short, within('<*>')])).size, names.length + 1, 'one word is no value')
+    const opened = ['no such file', 'timed out', 'refused'].map((cause) =>
+      within(`could not open the file: ${cause}`),
+    )
+    const expected = within('could not open the file: <*>').replace('"id":5', '"id":<*>')
+    t.same([...new Set(mine(opened))], [expected])
+  }
+  const causes = ['no such file', 'timed out', 'no error at all', 'refused']
+  const errors = causes.map(
+    (cause, i) => `level=error msg="cannot read it: ${cause}" error="e${i}"`,
+  )
+  t.same([...new Set(mine(errors))], ['level=error msg="cannot read it: <*>" error="<*>"'])
+})
+
+t.test('a message may begin with a value when its other words are many', async (t) => {
+  const hosts = 'amber birch cedar dahlia elm fir'.split(' ')
+  const told = hosts.map((host) => `${host} lost the connection to its peer`)
+  t.equal(new Set(mine(told)).size, 1)
+  t.equal(new Set(mine([`node-7 lost the connection to its peer`, ...told.slice(0, 2)])).size, 1)
+  t.equal(new Set(mine(hosts.map((host) => `${host} lost connection`))).size, hosts.length)
+})
+
 t.test('several words that vary together become values', async (t) => {
   const names = 'red blue green black white'.split(' ')
   const moved = names.map((name, i) => `moved the shard ${name} of index ${names[4 - i]} elsewhere`)

@@ -50,6 +50,9 @@ t.test('a tail stands behind a sentence, or a shorter text that tells of an erro
   tail('could not read it {"k": "a", "l": "b"}', null)
   tail('the request has failed, client: a, server: b', null)
   tail('the handshake has failed (SSL: error) at once', null)
+  tail('level=error msg="request failed: timeout" error="a: b"', 'timeout')
+  tail('level=error msg="it is done" error="could not do it: a"', null)
+  tail('{"level":"error","msg":"request failed: \\"a\\" b","id": 5}', '\\"a\\" b')
 })
 
 t.test('an open slot keeps the quotes and brackets that all contents share', async (t) => {
