@@ -70,10 +70,10 @@ async function printOperation(seeds: readonly number[], sources: number): Promis
   const weeks = OPERATED_WEEKS
   process.stdout.write(`seeds ${seeds.join(', ')}; ${sources} sources each\n`)
   process.stdout.write(`${renderOperation(await gradeOperation({ seeds, sources, weeks }))}\n`)
-  const { all, outside, inAnomalies } = gradeForecasts(seeds, { sources, weeks })
+  const { all, inAnomalies, after, others } = gradeForecasts(seeds, { sources, weeks })
   const percent = (share: number): string => `${(share * 100).toFixed(1)} %`
   process.stdout.write(
-    `forecast intervals of 90 % contained ${percent(all)} of all hours (${percent(inAnomalies)} in forecasts with a label, ${percent(outside)} in others)\n`,
+    `forecast intervals of 90 % contained ${percent(all)} of all hours (${percent(inAnomalies)} of an anomaly's, ${percent(after)} in the five days after one, ${percent(others)} of others)\n`,
   )
 }
 
