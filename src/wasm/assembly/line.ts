@@ -333,9 +333,12 @@ function digitsEnd(from: usize): usize {
   return digits == 0 || digits > 15 || goesOn || leads ? 0 : at
 }
 
-/** Lines with more tags are parsed. So many of the longest names and values are fewer characters than an event's tags may have. */
+/** Lines with more tags are parsed. */
 const MAX_FLAT_TAGS: u32 = 128
-const MAX_FLAT_TEXT: usize = 256
+/** The bound of an attribute's value, without its quotes. */
+const MAX_FLAT_TEXT: usize = 1022
+/** Fewer than the characters that the tags of an event may have, which count up to seven more for a number. */
+const MAX_FLAT_OBJECT: usize = 64_000
 /** The bound of an attribute's name. */
 const MAX_FLAT_NAME: usize = 128
 const tagStarts: usize = memory.data(128 * 4)
@@ -376,6 +379,7 @@ function flatObjectEnd(from: usize, end: usize): usize {
     store<u32>(tagValueEnds + count * 4, <u32>at)
     const separator = load<u8>(at++)
     if (separator == 0x7d) {
+      if (at - from > MAX_FLAT_OBJECT) return 0
       flatFrom = from
       return at
     }

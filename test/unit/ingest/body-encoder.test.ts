@@ -377,7 +377,7 @@ const rawLine = oneof(
 const assertAll = <T>(values: Arbitrary<T>, check: (value: T) => Promise<boolean>): Promise<void> =>
   assert(asyncProperty(values, check), { numRuns: 400 })
 
-/** Lines of many tags whose names are alike, with and without one that is there twice. */
+/** Lines of many tags whose names are alike, with and without one that is there twice, and lines of long values. */
 function* wideLines(): Generator<string> {
   for (const prefix of ['t', 'request.header.', 'http.request.header.of_the_first_proxy.'])
     for (const count of [1, 2, 16, 17, 40, 128, 129, 257]) {
@@ -388,6 +388,20 @@ function* wideLines(): Generator<string> {
         yield `{"source":"a","msg":"up ${count}",${tags}}`
       }
     }
+  // The values may have 1,024 bytes each with their quotes, the tags 65,536 characters.
+  for (const [count, length] of [
+    [1, 1022],
+    [1, 1023],
+    [61, 1000],
+    [63, 1000],
+    [65, 1000],
+    [70, 1000],
+  ] as const) {
+    const text = 'x'.repeat(length)
+    const tags = Array.from({ length: count }, (_, i) => `"name${i}":"${text}"`).join(',')
+    yield `{"source":"a","message":"up","tags":{${tags}}}`
+    yield `{"source":"a","msg":"up",${tags}}`
+  }
 }
 
 void test('lines that are not parsed give the same block as parsed ones', async (t) => {
