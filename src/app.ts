@@ -44,7 +44,7 @@ import type { Uws } from './http/uws.js'
 import { DedupWindow } from './ingest/dedup-window.js'
 import { createListeners, type Listeners } from './ingest/listener.js'
 import { openListenerPorts } from './ingest/listeners/listeners.js'
-import { createOnce, rememberStored } from './ingest/once.js'
+import { createOnce, rememberStored, WINDOW_MS } from './ingest/once.js'
 import { Pipeline } from './ingest/pipeline.js'
 import { openPool } from './ingest/pool.js'
 import { createWriteTarget } from './ingest/write-target.js'
@@ -308,6 +308,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       maxBytes: config.walMaxBytes,
       cacheBytes: WAL_CACHE_BYTES,
       blockPool,
+      keepNamesMs: WINDOW_MS,
       onDamage: (report) => {
         log.error(report, 'the WAL is damaged; what is readable is kept')
         // The lost records may have begun events and named templates.

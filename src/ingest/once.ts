@@ -5,10 +5,11 @@ import { AppError } from '../model/errors.js'
 import { DAY_MS } from '../model/time.js'
 
 /** What is sent again within this time is a repeat. */
-const WINDOW_MS = 300_000
+export const WINDOW_MS = 300_000
 /** An instance that dies while it stores blocks repeats for at most this long. */
 const STORING_MS = 20_000
 const POLL_MS = 100
+const REMEMBERED_TOGETHER = 1_000
 const STORING = 'storing'
 const STORED = 'stored'
 
@@ -183,12 +184,20 @@ function isOfNow(found: string, value: string): boolean {
   return value.split(' ').every((epoch, i) => epoch === '' || epoch === (before[i] ?? ''))
 }
 
-/** Lets keys count as stored that an earlier run stored and may not have acknowledged. */
+/**
+ * Lets keys count as stored that an earlier run stored and may not have acknowledged. Shared state may know them, with the epochs
+ * of then.
+ */
 export async function rememberStored(
-  seen: Pick<SeenKeys, 'set'>,
+  seen: Pick<SeenKeys, 'get' | 'set'>,
   keys: readonly string[],
 ): Promise<void> {
-  for (const key of keys) await seen.set(key, STORED, WINDOW_MS)
+  const remember = async (key: string): Promise<void> => {
+    const found = await seen.get(key)
+    if (found === null || found === STORING) await seen.set(key, STORED, WINDOW_MS)
+  }
+  for (let at = 0; at < keys.length; at += REMEMBERED_TOGETHER)
+    await Promise.all(keys.slice(at, at + REMEMBERED_TOGETHER).map(remember))
 }
 
 /**

@@ -454,7 +454,7 @@ export class Pipeline {
     const templates = this.#templates.takeUnsaved()
     const registrations = this.#admission.takeUnsaved()
     const payload = encodeRecord({ ...record, templates, registrations })
-    const { seq, durable } = this.#deps.wal.append(payload, release)
+    const { seq, durable } = this.#deps.wal.append(payload, release, record.onceKeys !== undefined)
     const saved = durable.then(
       () => this.#deps.writer.notify(),
       (cause: unknown) => {

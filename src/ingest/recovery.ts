@@ -3,6 +3,7 @@ import { decodeRecord, type LogRecord, type TemplateRow } from '../wal/record.js
 import type { PendingChanges } from '../writer/pending-changes.js'
 import type { Sources } from '../records/sources.js'
 import type { TemplateStore } from '../templates/store.js'
+import { WINDOW_MS } from './once.js'
 import { RecoveredNames } from './recovered-names.js'
 
 /** Templates that are saved in one insert. */
@@ -12,7 +13,7 @@ const ADOPTED_TOGETHER = 10_000
  * Registers the sources and saves the templates of the records that an earlier run acknowledged and did not store. The
  * log may contain many thousand records, so templates are saved in large inserts.
  *
- * @returns the keys of what is stored once
+ * @returns the keys of what is stored once: of these records, and of those that were stored in the last minutes of that run
  */
 export async function recoverWal(
   wal: Wal,
@@ -22,7 +23,7 @@ export async function recoverWal(
   // Unreadable records may have registered sources and templates of later records.
   const named = wal.damagedBytes > 0 ? new RecoveredNames() : null
   const templates = new Map<string, TemplateRow>()
-  const onceKeys: string[] = []
+  const onceKeys = await keysOfDone(wal)
   const save = async (): Promise<void> => {
     if (templates.size > 0) await store.save([...templates.values()])
     templates.clear()
@@ -35,7 +36,7 @@ export async function recoverWal(
     adoptSources(record, sources)
     if (record.command?.kind === 'shared') pending.add(waiting.seq, record.command)
     named?.add(record)
-    onceKeys.push(...(record.onceKeys ?? []))
+    noteKeys(record, onceKeys)
     // The later row of a template replaces the earlier one.
     for (const row of record.templates) templates.set(`${row.source} ${row.id}`, row)
     if (templates.size >= ADOPTED_TOGETHER) await save()
@@ -43,6 +44,24 @@ export async function recoverWal(
   await save()
   await named?.complete(sources, store)
   return onceKeys
+}
+
+/** The keys of records that ClickHouse has, from the last window in which the earlier run wrote. */
+async function keysOfDone(wal: Wal): Promise<string[]> {
+  const keys: string[] = []
+  for await (const payload of wal.readDone()) {
+    const record = decodeRecord(payload)
+    const isLate = (record.atMs ?? 0) < wal.writtenAtMs - WINDOW_MS
+    noteKeys(isLate ? { ...record, onceKeys: [] } : record, keys)
+  }
+  return keys
+}
+
+/** What was deleted may be sent again. It is not known which keys were those of a deleted source. */
+function noteKeys({ command, onceKeys = [] }: LogRecord, keys: string[]): void {
+  const change = command?.kind === 'shared' ? command.change : command
+  if (change?.kind === 'delete-sources' || change?.kind === 'clear-all') keys.length = 0
+  for (const key of onceKeys) keys.push(key)
 }
 
 function adoptSources({ registrations, command }: LogRecord, sources: Sources): void {

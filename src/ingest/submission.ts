@@ -257,11 +257,11 @@ export function deletionOf(
 export function ordersOf(
   jobs: readonly { readonly submission: Pick<Submission, 'replays' | 'onceKey'> }[],
   bodies: readonly BodyResult[],
-): Pick<LogRecord, 'command' | 'onceKeys'> {
+): Pick<LogRecord, 'command' | 'onceKeys' | 'atMs'> {
   const onceKeys = [
     ...jobs.flatMap(({ submission: { onceKey } }) => onceKey ?? []),
     ...bodies.flatMap(({ ids }) => ids),
   ]
   const command = deletionOf(jobs, bodies)
-  return onceKeys.length === 0 ? { command } : { command, onceKeys }
+  return onceKeys.length === 0 ? { command } : { command, onceKeys, atMs: Date.now() }
 }

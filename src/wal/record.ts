@@ -77,6 +77,8 @@ export interface LogRecord {
   readonly command: Command | null
   /** The keys of what its senders may send again and is stored once. */
   readonly onceKeys?: readonly string[]
+  /** When it was appended; records without keys do not need it. */
+  readonly atMs?: number
 }
 
 interface RecordHead {
@@ -87,6 +89,7 @@ interface RecordHead {
   readonly registrations: readonly Registration[]
   readonly command: Command | null
   readonly onceKeys?: readonly string[]
+  readonly atMs?: number
 }
 
 /** Format: length of the head (u32), the head as JSON, the landing block, the dead-letter block. */
@@ -98,7 +101,7 @@ export function encodeRecord(parts: LogRecord): Uint8Array[] {
     templates: parts.templates,
     registrations: parts.registrations,
     command: parts.command,
-    ...(parts.onceKeys === undefined ? {} : { onceKeys: parts.onceKeys }),
+    ...onceOf(parts),
   }
   const json = Buffer.from(JSON.stringify(head))
   const length = Buffer.alloc(4)
@@ -126,6 +129,11 @@ export function decodeRecord(payload: readonly Uint8Array[]): LogRecord {
     templates: head.templates,
     registrations: head.registrations,
     command: head.command,
-    ...(head.onceKeys === undefined ? {} : { onceKeys: head.onceKeys }),
+    ...onceOf(head),
   }
 }
+
+const onceOf = ({ onceKeys, atMs }: Pick<LogRecord, 'onceKeys' | 'atMs'>) => ({
+  ...(onceKeys === undefined ? {} : { onceKeys }),
+  ...(atMs === undefined ? {} : { atMs }),
+})

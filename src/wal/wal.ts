@@ -1,26 +1,21 @@
-import { mkdir, open, readdir, readFile, rm, type FileHandle } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { mkdir, readdir } from 'node:fs/promises'
+import { basename } from 'node:path'
 
 import type { BlockPool } from './block-pool.js'
 import { WalDisk } from './disk.js'
 import { decodeBatch, encodeBatch, type RecordedBatch } from './recorded-batch.js'
 import {
   encodeFrame,
-  frameAt,
   FRAME_HEADER,
   parseSegmentName,
-  scanSegment,
-  segmentName,
-  syncDir,
   writeAll,
   type DamagedRange,
   type Frame,
   type FrameKind,
   type SegmentName,
 } from './file.js'
+import { payloadAt, SEGMENT_BYTES, Segments, truncateTail, type Segment } from './segments.js'
 
-/** Larger segments free the disk later, smaller ones cost a file per second (bench/micro/wal.ts). */
-const SEGMENT_BYTES = 64 * 1024 * 1024
 /** The interval at which the disk's free space is measured and a failed disk is tried. */
 const TEND_MS = 1_000
 /** The codes of a full disk and of a used-up quota. */
@@ -33,6 +28,8 @@ export interface WalOptions {
   readonly cacheBytes: number
   /** The memory for records that are read back. */
   readonly blockPool: BlockPool
+  /** How long a segment is kept after the last of its records that names what senders may send again. */
+  readonly keepNamesMs: number
   readonly onDamage: (report: {
     readonly segment: string
     readonly ranges: readonly string[]
@@ -53,19 +50,11 @@ interface Pending extends WaitingRecord {
   release: (() => void) | null
 }
 
-interface Segment {
-  readonly path: string
-  readonly key: Buffer
-  readonly file: FileHandle
-  size: number
-  /** The number of its records that are not done. */
-  waiting: number
-}
-
 interface Write {
   readonly kind: FrameKind
   readonly seq: number
   readonly payload: readonly Uint8Array[]
+  readonly hasNames: boolean
   /** Called when the payload's memory is not read any more. */
   readonly release: (() => void) | null
   readonly resolve: () => void
@@ -79,7 +68,7 @@ interface Write {
  * acknowledged after its commit, and a failed commit loses all its records and everything behind them. Before a batch
  * is first sent, two `batch` frames record its first and last record and its token (`recordBatch`); when ClickHouse has
  * stored it, a `done` frame records that everything up to its last record is done. A segment whose records are all done
- * is deleted. Records beyond `cacheBytes` are on disk only, and read back when they are sent.
+ * is deleted, or kept for some minutes when they name what senders may send again. Records beyond `cacheBytes` are on disk only, and read back when they are sent.
  *
  * A restart reads every segment from the oldest on: the records that are not done wait again, and the recorded batch
  * goes out again unchanged. Damaged bytes are stepped over to the next whole frame, and reported.
@@ -88,13 +77,14 @@ export class Wal {
   readonly #options: WalOptions
   readonly #disk: WalDisk
   readonly #timer: NodeJS.Timeout
-  readonly #segments: Segment[] = []
+  readonly #segments: Segments
   #pending: Pending[] = []
+  #doneBefore: readonly Pending[] = []
+  #writtenAtMs = 0
   #queue: Write[] = []
   #committing: Promise<void> | null = null
   #nextSeq = 1
   #bytes = 0
-  #segmentNumber = 1
   #openBatch: RecordedBatch | null = null
   #doneSeq = 0
   #fault: Error | null = null
@@ -107,6 +97,7 @@ export class Wal {
   private constructor(options: WalOptions, disk: WalDisk) {
     this.#options = options
     this.#disk = disk
+    this.#segments = new Segments(options.dir, disk)
     this.#timer = setInterval(() => {
       this.#tending ??= this.#tend().finally(() => {
         this.#tending = null
@@ -122,9 +113,10 @@ export class Wal {
       const names = (await readdir(options.dir)).map(parseSegmentName)
       const segments = names.filter((name) => name !== null)
       for (const name of segments.sort((a, b) => a.number - b.number)) await wal.#load(name)
+      wal.#doneBefore = wal.#pending.slice(0, wal.#indexAfter(wal.#doneSeq))
       wal.#settle(wal.#doneSeq)
       if (wal.#damagedBytes > 0) wal.#damagedUpTo = wal.#nextSeq - 1
-      await wal.#roll()
+      await wal.#segments.roll()
       return wal
     } catch (error) {
       await wal.close()
@@ -143,6 +135,11 @@ export class Wal {
 
   get waiting(): readonly WaitingRecord[] {
     return this.#pending
+  }
+
+  /** When an earlier run wrote last, 0 without one. */
+  get writtenAtMs(): number {
+    return this.#writtenAtMs
   }
 
   /** How long the oldest record has waited for ClickHouse since it was appended, or since the start; 0 without one. */
@@ -188,17 +185,19 @@ export class Wal {
    *
    * @param release called once, when the payload's memory is not read any more: the record is done, lost or on disk
    * only
+   * @param hasNames whether the record is to be found for `keepNamesMs` after a restart, though it is done
    * @returns its sequence, and a promise that resolves when it is on disk
    */
   append(
     payload: readonly Uint8Array[],
     release: (() => void) | null = null,
+    hasNames = false,
   ): {
     readonly seq: number
     readonly durable: Promise<void>
   } {
     const seq = this.#nextSeq++
-    return { seq, durable: this.#write('record', seq, { payload, release }) }
+    return { seq, durable: this.#write('record', seq, { payload, release, hasNames }) }
   }
 
   /**
@@ -216,7 +215,7 @@ export class Wal {
     this.#openBatch = null
     this.#settle(seq)
     await this.#write('done', seq)
-    await this.#dropDoneSegments()
+    await this.#segments.dropDone()
   }
 
   /**
@@ -250,6 +249,17 @@ export class Wal {
     return payload
   }
 
+  /** Reads the records that an earlier run had done and that are still on disk, oldest first; only once. */
+  async *readDone(): AsyncGenerator<readonly Uint8Array[]> {
+    const records = this.#doneBefore
+    this.#doneBefore = []
+    for (const record of records) {
+      if (!this.#segments.includes(record.segment)) continue
+      const payload = await payloadAt(record, Buffer.allocUnsafe(FRAME_HEADER + record.bytes))
+      if (payload !== null) yield [payload]
+    }
+  }
+
   #pendingOf({ seq }: WaitingRecord): Pending {
     const pending = this.#pending[this.#indexAfter(seq) - 1]
     if (pending?.seq !== seq) throw new Error(`bug: wal record ${seq} is not waiting`)
@@ -259,7 +269,7 @@ export class Wal {
   /** @param frame memory for the whole frame */
   async #readBack(pending: Pending, frame: Buffer): Promise<readonly Uint8Array[] | null> {
     // A second attempt may succeed.
-    const payload = (await readBack(pending, frame)) ?? (await readBack(pending, frame))
+    const payload = (await payloadAt(pending, frame)) ?? (await payloadAt(pending, frame))
     if (payload !== null) return [payload]
     const { segment, offset, seq } = pending
     const length = FRAME_HEADER + pending.bytes
@@ -274,8 +284,7 @@ export class Wal {
     clearInterval(this.#timer)
     await this.#tending
     await this.#committing
-    for (const segment of this.#segments) await segment.file.close()
-    this.#segments.length = 0
+    await this.#segments.close()
   }
 
   #write(
@@ -284,10 +293,11 @@ export class Wal {
     {
       payload = [],
       release = null,
-    }: { payload?: readonly Uint8Array[]; release?: (() => void) | null } = {},
+      hasNames = false,
+    }: Partial<Pick<Write, 'payload' | 'release' | 'hasNames'>> = {},
   ): Promise<void> {
     const written = new Promise<void>((resolve, reject) => {
-      this.#queue.push({ kind, seq, payload, release, resolve, reject })
+      this.#queue.push({ kind, seq, payload, hasNames, release, resolve, reject })
     })
     this.#committing ??= this.#commitAll()
     return written
@@ -321,8 +331,8 @@ export class Wal {
 
   async #commit(group: readonly Write[]): Promise<void> {
     if (group.length === 0) return
-    let segment = this.#segments.at(-1)
-    if (segment === undefined || this.#isOver(segment)) segment = await this.#roll()
+    let segment = this.#segments.last
+    if (segment === undefined || this.#isOver(segment)) segment = await this.#segments.roll()
     const start = segment.size
     const { key } = segment
     const buffers = group.flatMap((write) => encodeFrame(key, write))
@@ -330,6 +340,8 @@ export class Wal {
     await writeAll(segment.file, buffers, start)
     await segment.file.datasync()
     segment.size = start + total
+    if (group.some(({ hasNames }) => hasNames))
+      segment.keepUntilMs = Date.now() + this.#options.keepNamesMs
     let offset = start
     for (const write of group) {
       const bytes = write.payload.reduce((sum, part) => sum + part.length, 0)
@@ -364,7 +376,7 @@ export class Wal {
   /** Removes the bytes of a failed commit, because a later frame must not follow a torn one. */
   async #fail(group: readonly Write[], cause: unknown): Promise<void> {
     this.#fault = cause instanceof Error ? cause : new Error(String(cause))
-    const segment = this.#segments.at(-1)
+    const segment = this.#segments.last
     await truncateTail(segment).catch(() => {
       // The torn tail fails its checksum when it is read; the next write begins a new segment.
       if (segment !== undefined) segment.size = SEGMENT_BYTES
@@ -390,6 +402,7 @@ export class Wal {
   /** Measures the disk, and writes a frame to a failed one: without ingestion nothing else would try it. */
   async #tend(): Promise<void> {
     await this.#disk.tend()
+    if (this.#disk.isNearlyFull) await this.#segments.dropDone()
     if (this.#isClosed || (this.#fault === null && this.#disk.hasReserve)) return
     await this.#write('done', this.#doneSeq).catch(() => undefined)
   }
@@ -425,41 +438,11 @@ export class Wal {
     return low
   }
 
-  /** Deletes from the oldest on, because a segment holds the `done` frames of the segments before it. */
-  async #dropDoneSegments(): Promise<void> {
-    for (;;) {
-      const [segment] = this.#segments
-      if (this.#segments.length < 2 || segment === undefined || segment.waiting > 0) return
-      const isGone = await rm(segment.path, { force: true }).then(
-        () => true,
-        () => false,
-      )
-      // The next done record tries again.
-      if (!isGone) return
-      if (this.#segments[0] === segment) this.#segments.shift()
-      await segment.file.close().catch(() => undefined)
-    }
-  }
-
-  async #roll(): Promise<Segment> {
-    const { text, key } = segmentName(this.#segmentNumber++)
-    const path = join(this.#options.dir, text)
-    const file = await open(path, 'wx+', 0o600)
-    const segment = { path, key, file, size: 0, waiting: 0 }
-    this.#segments.push(segment)
-    await syncDir(this.#options.dir)
-    await this.#dropDoneSegments()
-    return segment
-  }
-
-  async #load({ text, number, key }: SegmentName): Promise<void> {
-    const path = join(this.#options.dir, text)
-    const { frames, damaged } = scanSegment(key, await readFile(path))
-    if (damaged.length > 0) this.#reportDamage(text, damaged)
-    const file = await open(path, 'r')
-    const segment: Segment = { path, key, file, size: SEGMENT_BYTES, waiting: 0 }
-    this.#segments.push(segment)
-    this.#segmentNumber = number + 1
+  async #load(name: SegmentName): Promise<void> {
+    const { keepNamesMs } = this.#options
+    const { segment, frames, damaged, writtenAtMs } = await this.#segments.load(name, keepNamesMs)
+    if (damaged.length > 0) this.#reportDamage(name.text, damaged)
+    this.#writtenAtMs = writtenAtMs
     for (const frame of frames) this.#replay(frame, segment)
   }
 
@@ -492,26 +475,3 @@ export class Wal {
 }
 
 const NOT_CACHED = { cached: null, release: null }
-
-/** Reads the payload of a record from the disk. @returns null when it is damaged */
-async function readBack(
-  { segment, offset, seq }: Pending,
-  buffer: Buffer,
-): Promise<Uint8Array | null> {
-  const { bytesRead } = await segment.file
-    .read(buffer, 0, buffer.length, offset)
-    .catch((error: unknown) => {
-      // EIO is a bad sector; other errors are transient.
-      if (error instanceof Error && 'code' in error && error.code === 'EIO') return { bytesRead: 0 }
-      throw error
-    })
-  const frame = frameAt(segment.key, buffer.subarray(0, bytesRead), 0)
-  return frame?.kind === 'record' && frame.seq === seq ? frame.payload : null
-}
-
-/** Truncates the segment behind its last whole frame. */
-async function truncateTail(segment: Segment | undefined): Promise<void> {
-  await segment?.file.truncate(segment.size)
-  // Otherwise a power failure could restore the old bytes beside the ones that are written there next.
-  await segment?.file.datasync()
-}

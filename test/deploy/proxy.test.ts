@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request as httpsRequest, type RequestOptions } from 'node:https'
@@ -15,6 +15,7 @@ import { DEPLOY } from '../support/deploy.js'
 import { startShared, type Instance } from '../support/instances.js'
 import { freePort } from '../support/ports.js'
 import { ADMIN, countOf, INGEST_KEY, logIn, settledCount } from '../support/service.js'
+import { certificateIn } from '../support/certificate.js'
 import { toolPath, without } from '../support/tools.js'
 
 const skip = without('haproxy', 'openssl')
@@ -44,14 +45,7 @@ t.teardown(() => rmSync(dir, { recursive: true, force: true }))
 
 /** One PEM with certificate and key, as HAProxy wants it. */
 function makeCertificate(): string {
-  const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')]
-  const { status, stderr } = spawnSync(
-    toolPath('openssl'),
-    `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost
-      -addext subjectAltName=IP:127.0.0.1 -out ${cert} -keyout ${key}`.split(/\s+/),
-    { encoding: 'utf8' },
-  )
-  if (status !== 0) throw new Error(stderr)
+  const { cert, key } = certificateIn(dir)
   const both = join(dir, 'tls.pem')
   writeFileSync(both, readFileSync(cert, 'utf8') + readFileSync(key, 'utf8'))
   return both

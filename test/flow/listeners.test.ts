@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -28,13 +27,14 @@ import {
   allEvents,
   type Caller,
   KNOWN,
-  METRICS_TOKEN,
   logIn,
+  lostDatagrams,
   type Service,
   startService,
   tempDataDir,
 } from '../support/service.js'
-import { toolPath, without } from '../support/tools.js'
+import { certificateIn } from '../support/certificate.js'
+import { without } from '../support/tools.js'
 
 interface Item {
   readonly timestamp: string
@@ -71,16 +71,6 @@ async function storedOf(caller: Caller, sources: readonly string[]): Promise<num
   return items
     .filter(({ source }) => sources.includes(source))
     .reduce((sum, { count }) => sum + count, 0)
-}
-
-async function lostDatagrams(service: Service): Promise<number> {
-  const reply = await fetch(`${service.api}/metrics`, {
-    headers: { authorization: `Bearer ${METRICS_TOKEN}` },
-  })
-  const lines = (await reply.text()).matchAll(
-    /^log_engine_listener_lost_datagrams_total\{.*\} (\d+)$/gm,
-  )
-  return [...lines].reduce((sum, [, count]) => sum + Number(count), 0)
 }
 
 async function untilStored(caller: Caller, source: string): Promise<void> {
@@ -121,20 +111,7 @@ async function checkFound(t: Test, caller: Caller, want: Want): Promise<void> {
 void test('shippers of other protocols than HTTP are understood', async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'listeners-'))
   t.teardown(() => rmSync(dir, { recursive: true, force: true }))
-  const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')]
-  spawnSync(toolPath('openssl'), [
-    'req',
-    '-x509',
-    '-newkey',
-    'rsa:2048',
-    '-nodes',
-    '-subj',
-    '/CN=localhost',
-    '-keyout',
-    key,
-    '-out',
-    cert,
-  ])
+  const { cert, key } = certificateIn(dir)
   const service = await startService(t, {
     ...KNOWN,
     DATA_DIR: tempDataDir(t),

@@ -1,10 +1,14 @@
 import { randomBytes } from 'node:crypto'
+import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { connect as connectTls, type ConnectionOptions } from 'node:tls'
 import { encode } from '@msgpack/msgpack'
 import { test } from 'tap'
 import { callGrpc } from '../support/grpc.js'
+import { certificateIn } from '../support/certificate.js'
 import { protobufLogs } from '../support/protobuf.js'
 import {
   type Caller,
@@ -13,6 +17,7 @@ import {
   INGEST_KEY,
   KNOWN,
   logIn,
+  lostDatagrams,
   type Service,
   settledCount,
   startService,
@@ -21,6 +26,8 @@ import {
 import { signal } from '../support/signals.js'
 
 const RECORDS = 200
+/** Records of a source whose protocol takes them in many requests, or of which there are many. */
+const FEW = 20
 const NOW = Date.now()
 const each = <T>(make: (i: number) => T): T[] => Array.from({ length: RECORDS }, (_, i) => make(i))
 const message = (i: number): string => `order ${i} of what is sent again`
@@ -47,82 +54,106 @@ const post =
     if (!reply.ok || /"errors":true/.test(text)) throw new Error(`${path}: ${reply.status} ${text}`)
   }
 
-async function sendForward(service: Service): Promise<void> {
-  const socket = connect(portOf(service, 'Forward'), '127.0.0.1')
-  const entries = each((i) => [Math.floor(NOW / 1000), { message: message(i) }])
-  socket.write(encode(['retry.forward', entries, { chunk: 'the same chunk' }]))
-  const [ack] = (await once(socket, 'data')) as [Buffer]
-  socket.destroy()
-  if (!/ack.*the same chunk/s.test(ack.toString('latin1'))) throw new Error('no acknowledgement')
-}
+const sendForward =
+  (source: string) =>
+  async (service: Service): Promise<void> => {
+    const socket = connect(portOf(service, 'Forward'), '127.0.0.1')
+    const entries = each((i) => [Math.floor(NOW / 1000), { message: message(i) }])
+    socket.write(encode([source, entries, { chunk: `chunk of ${source}` }]))
+    const [ack] = (await once(socket, 'data')) as [Buffer]
+    socket.destroy()
+    if (!ack.toString('latin1').includes(`chunk of ${source}`))
+      throw new Error('no acknowledgement')
+  }
 
-async function sendGrpc(service: Service): Promise<void> {
-  const address = `127.0.0.1:${portOf(service, 'OTLP/gRPC')}`
-  const metadata = { ...headers, 'idempotency-key': 'one', 'x-source': 'retry.grpc' }
-  const { code, message: text } = await callGrpc(address, protobufLogs(), { headers: metadata })
-  if (code !== 0) throw new Error(`gRPC: ${code} ${text}`)
-}
+const sendGrpc =
+  (source: string) =>
+  async (service: Service): Promise<void> => {
+    const address = `127.0.0.1:${portOf(service, 'OTLP/gRPC')}`
+    const metadata = { ...headers, 'idempotency-key': source, 'x-source': source }
+    const { code, message: text } = await callGrpc(address, protobufLogs(), { headers: metadata })
+    if (code !== 0) throw new Error(`gRPC: ${code} ${text}`)
+  }
 
-const documents = each((i) => {
-  const action = { index: { _index: 'retry.es', _id: `document ${i}` } }
-  return `${JSON.stringify(action)}\n${JSON.stringify({ message: message(i) })}\n`
-})
-const entries = each((i) =>
-  [
-    `__CURSOR=s=${i}`,
-    `__REALTIME_TIMESTAMP=${NOW}000`,
-    `SYSLOG_IDENTIFIER=retry.journal`,
-    `MESSAGE=${message(i)}`,
-    '',
-    '',
-  ].join('\n'),
-)
-const lines = (source: string): string =>
+const documentsOf = (source: string): string =>
+  each((i) => {
+    const action = { index: { _index: source, _id: `document ${i}` } }
+    return `${JSON.stringify(action)}\n${JSON.stringify({ message: message(i) })}\n`
+  }).join('')
+const sendDocuments =
+  (source: string) =>
+  async (service: Service): Promise<void> => {
+    for (let i = 0; i < FEW; i++)
+      await post(`/${source}/_doc/${i}`, JSON.stringify({ message: message(i) }))(service)
+  }
+const entriesOf = (source: string): string =>
+  each((i) =>
+    [
+      `__CURSOR=s=${source}${i}`,
+      `__REALTIME_TIMESTAMP=${NOW}000`,
+      `SYSLOG_IDENTIFIER=${source}`,
+      `MESSAGE=${message(i)}`,
+      '',
+      '',
+    ].join('\n'),
+  ).join('')
+const linesOf = (source: string): string =>
   each((i) => JSON.stringify({ source, message: message(i) })).join('\n')
 
-const PROTOCOLS: readonly Protocol[] = [
-  { source: 'retry.forward', records: RECORDS, send: sendForward },
-  { source: 'retry.es', records: RECORDS, send: post('/_bulk', documents.join('')) },
-  {
-    source: 'retry.journal',
-    records: RECORDS,
-    send: post('/upload', entries.join(''), { 'content-type': 'application/vnd.fdo.journal' }),
-  },
-  {
-    source: 'retry.ndjson',
-    records: RECORDS,
-    send: post('/ingest', lines('retry.ndjson'), { 'idempotency-key': 'two' }),
-  },
-  { source: 'retry.grpc', records: 2, send: sendGrpc },
-]
+/** @param head of their sources' names */
+function protocolsOf(head: string): readonly Protocol[] {
+  const of = (
+    name: string,
+    sendAs: (source: string) => Protocol['send'],
+    count = RECORDS,
+  ): Protocol => ({ source: `${head}.${name}`, records: count, send: sendAs(`${head}.${name}`) })
+  const journal = { 'content-type': 'application/vnd.fdo.journal' }
+  return [
+    of('forward', sendForward),
+    of('es', (source) => post('/_bulk', documentsOf(source))),
+    of('document', sendDocuments, FEW),
+    of('journal', (source) => post('/upload', entriesOf(source), journal)),
+    of('ndjson', (source) => post('/ingest', linesOf(source), { 'idempotency-key': source })),
+    of('grpc', sendGrpc, 2),
+  ]
+}
 
 void test('what was acknowledged before a kill is stored once, also when it is sent again', async (t) => {
   const env = { ...KNOWN, DATA_DIR: tempDataDir(t), FLUENT_PORT: '0', OTLP_GRPC_PORT: '0' }
   const first = await startService(t, env)
+  const [stored, waiting] = [protocolsOf('stored'), protocolsOf('waiting')]
+  const sendAll = async (service: Service, protocols: readonly Protocol[]): Promise<void> => {
+    await Promise.all(protocols.map(({ send }) => send(service)))
+  }
+  const checkCounts = async (service: Service, protocols: readonly Protocol[]): Promise<void> => {
+    const caller = await logIn(service)
+    for (const { source, records: sent } of protocols) {
+      const count = await settledCount(() => countOf(caller, source), sent)
+      t.equal(count, sent, `${source}: stored once`)
+    }
+  }
+  // The acknowledgements say that it is durable; a client that is cut off before its own comes does not know.
+  await sendAll(first, stored)
+  await checkCounts(first, stored)
+  signal(enginePid(first), 'SIGSTOP')
+  await sendAll(first, waiting)
   for (const [name, { send, taken }] of Object.entries(DOORS))
     t.match(await send(first, `killed.${name}`), taken, name)
-  // The acknowledgements say that it is durable; a client that is cut off before its own comes does not know.
-  await Promise.all(PROTOCOLS.map(({ send }) => send(first)))
   await first.kill()
 
   const second = await startService(t, env)
-  const caller = await logIn(second)
   for (let attempt = 0; attempt < 2; attempt++) {
-    await Promise.all(PROTOCOLS.map(({ send }) => send(second)))
+    await sendAll(second, [...stored, ...waiting])
     await sleep(100)
   }
-  for (const { source, records } of PROTOCOLS) {
-    const count = await settledCount(() => countOf(caller, source), records)
-    t.equal(count, records, `${source}: stored once`)
-  }
+  await checkCounts(second, [...stored, ...waiting])
+  const caller = await logIn(second)
   for (const name of NAMED) {
     const source = `killed.${name}`
     t.equal(await settledCount(() => countOf(caller, source), FEW), FEW, source)
   }
 })
 
-/** Records of each source below. */
-const FEW = 20
 const few = <T>(make: (i: number) => T): T[] => Array.from({ length: FEW }, (_, i) => make(i))
 
 interface Answer {
@@ -195,6 +226,19 @@ const DOORS: Readonly<Record<string, Door>> = {
     taken: { status: 200, text: /"errors":false/ },
     busy: { status: 200, text: /"status":429,"error":\{"type":"es_rejected_execution_exception"/ },
   },
+  document: {
+    send: async (service, source) => {
+      const send = (i: number) =>
+        http(`/${source}/_doc/${i}`, () => json({ message: message(i) }))(service, source)
+      for (let i = 1; i < FEW; i++) {
+        const answer = await send(i)
+        if (answer.status !== 201) return answer
+      }
+      return await send(0)
+    },
+    taken: { status: 201, text: /"result":"created"/ },
+    busy: { ...LATER, text: /"es_rejected_execution_exception"/ },
+  },
   loki: {
     send: http('/loki/api/v1/push', (source) =>
       json({ streams: [{ stream: { app: source }, values: few((i) => [NS, message(i)]) }] }),
@@ -213,6 +257,14 @@ const DOORS: Readonly<Record<string, Door>> = {
   datadog: {
     send: http(
       '/api/v2/logs',
+      records((service, i) => ({ service, message: message(i) })),
+    ),
+    taken: { status: 202 },
+    busy: { ...LATER, text: /"errors":\[/ },
+  },
+  datadogv1: {
+    send: http(
+      '/v1/input',
       records((service, i) => ({ service, message: message(i) })),
     ),
     taken: { status: 202 },
@@ -324,9 +376,27 @@ async function sendChunk(service: Service, source: string): Promise<void> {
 }
 
 /** Sends lines to a port whose clients hear nothing. */
-async function sendLines(service: Service, port: string, lines: readonly string[]): Promise<void> {
-  const socket = connect(portOf(service, port), '127.0.0.1')
-  await new Promise<void>((resolve) => socket.end(lines.join('\n'), () => resolve()))
+async function sendLines(
+  service: Service,
+  name: string,
+  lines: readonly string[],
+  tls: ConnectionOptions | null = null,
+): Promise<void> {
+  const address = { port: portOf(service, name), host: '127.0.0.1' }
+  const socket = tls === null ? connect(address) : connectTls({ ...address, ...tls })
+  await new Promise<void>((resolve, reject) => {
+    socket.on('error', reject)
+    socket.end(lines.join('\n'), () => resolve())
+  })
+}
+
+async function sendDatagrams(service: Service, lines: readonly string[]): Promise<void> {
+  const socket = createSocket('udp4')
+  for (const line of lines)
+    await new Promise((resolve) =>
+      socket.send(line, portOf(service, 'syslog'), '127.0.0.1', resolve),
+    )
+  socket.close()
 }
 
 /** Fills the write-ahead log. */
@@ -346,10 +416,13 @@ async function fill(service: Service): Promise<void> {
 }
 
 void test('without ClickHouse, and without room, nothing is lost and nothing is counted twice', async (t) => {
-  const listeners = { SYSLOG_PORT: '0', LINES_PORT: '0', GELF_PORT: '0' }
+  const dataDir = tempDataDir(t)
+  const { cert, key } = certificateIn(tempDataDir(t))
+  const tls = { SYSLOG_TLS_PORT: '0', TLS_CERT_FILE: cert, TLS_KEY_FILE: key }
+  const listeners = { SYSLOG_PORT: '0', LINES_PORT: '0', GELF_PORT: '0', ...tls }
   const ports = { FLUENT_PORT: '0', OTLP_GRPC_PORT: '0', ...listeners }
   const full = { WAL_MAX_BYTES: String(64 * 1024 * 1024) }
-  const service = await startService(t, { ...KNOWN, DATA_DIR: tempDataDir(t), ...ports, ...full })
+  const service = await startService(t, { ...KNOWN, DATA_DIR: dataDir, ...ports, ...full })
   const caller = await logIn(service)
   const engine = enginePid(service)
   signal(engine, 'SIGSTOP')
@@ -357,6 +430,11 @@ void test('without ClickHouse, and without room, nothing is lost and nothing is 
   for (const [name, { send, taken }] of Object.entries(DOORS))
     t.match(await send(service, `away.${name}`), taken, `${name} takes records meanwhile`)
   await sendChunk(service, 'away.forward')
+  const syslogOf = (source: string): string[] =>
+    few((i) => `<14>1 - h ${source} - - - ${message(i)}`)
+  const trust = { ca: readFileSync(cert) }
+  await sendDatagrams(service, syslogOf('away.udp'))
+  await sendLines(service, 'syslog TLS', syslogOf('away.tls'), trust)
 
   await fill(service)
   for (const [name, { send, busy }] of Object.entries(DOORS))
@@ -364,8 +442,9 @@ void test('without ClickHouse, and without room, nothing is lost and nothing is 
   const waiting = sendChunk(service, 'full.forward')
   let isAcknowledged = false
   void waiting.then(() => (isAcknowledged = true))
-  const syslog = few((i) => `<14>1 - h full.syslog - - - ${message(i)}`)
-  await sendLines(service, 'syslog', syslog)
+  await sendLines(service, 'syslog', syslogOf('full.syslog'))
+  await sendLines(service, 'syslog TLS', syslogOf('full.tls'), trust)
+  await sendDatagrams(service, syslogOf('full.udp'))
   await sendLines(
     service,
     'lines',
@@ -379,6 +458,7 @@ void test('without ClickHouse, and without room, nothing is lost and nothing is 
   )
   await sleep(500)
   t.notOk(isAcknowledged, 'what waits for room is not acknowledged')
+  t.equal(await lostDatagrams(service), 0, 'datagrams wait, too')
 
   signal(engine, 'SIGCONT')
   await waiting
@@ -390,7 +470,11 @@ void test('without ClickHouse, and without room, nothing is lost and nothing is 
     }
   const sources = [
     ...[...NAMED, 'forward'].flatMap((name) => [`away.${name}`, `full.${name}`]),
+    'away.udp',
+    'away.tls',
     'full.syslog',
+    'full.tls',
+    'full.udp',
     'full.lines',
     'full.tcp',
   ]

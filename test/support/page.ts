@@ -9,7 +9,7 @@ import { chromium, type BrowserContext, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 
 import type { LiveService } from './live-service.js'
-import { ADMIN } from './service.js'
+import { ADMIN, READY_MS } from './service.js'
 
 const EXECUTABLE = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 /** Only CI must have a browser. */
@@ -37,6 +37,7 @@ export async function openBrowser(t: Test): Promise<BrowserContext> {
     reducedMotion: 'reduce',
   } as const
   const browser = await chromium.launchPersistentContext(folder, launch)
+  browser.setDefaultTimeout(READY_MS)
   t.teardown(async () => {
     await browser.close()
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })

@@ -374,3 +374,14 @@ export async function load(
   }
   return acknowledged
 }
+
+/** Datagrams that the listeners counted as lost. */
+export async function lostDatagrams(service: Service): Promise<number> {
+  const reply = await fetch(`${service.api}/metrics`, {
+    headers: { authorization: `Bearer ${METRICS_TOKEN}` },
+  })
+  const lines = (await reply.text()).matchAll(
+    /^log_engine_listener_lost_datagrams_total\{.*\} (\d+)$/gm,
+  )
+  return [...lines].reduce((sum, [, count]) => sum + Number(count), 0)
+}

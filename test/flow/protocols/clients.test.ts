@@ -1,10 +1,8 @@
-import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:http2'
 import { createRequire } from 'node:module'
 import { connect as connectTcp } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { client as datadog, v2 } from '@datadog/datadog-api-client'
 import { BaseServerConfiguration } from '@datadog/datadog-api-client/dist/packages/datadog-api-client-common/servers.js'
@@ -50,7 +48,7 @@ import { callGrpc } from '../../support/grpc.js'
 import { startLiveService, type LiveService } from '../../support/live-service.js'
 import { protobufLogs } from '../../support/protobuf.js'
 import { INGEST_KEY, tempDataDir } from '../../support/service.js'
-import { toolPath } from '../../support/tools.js'
+import { certificateIn } from '../../support/certificate.js'
 
 const RECORDS = 1000
 /** With it a connection of HTTP/2 begins. */
@@ -383,16 +381,6 @@ async function sendLogtail(collector: string, run: string): Promise<void> {
   )
   await Promise.all(all)
   await logtail.flush()
-}
-
-/** The files of a certificate of 127.0.0.1. */
-function certificateIn(dir: string): { readonly cert: string; readonly key: string } {
-  const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')]
-  const kind =
-    '-x509 -newkey rsa:2048 -nodes -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1'
-  const files = ['-keyout', key, '-out', cert]
-  spawnSync(toolPath('openssl'), ['req', ...kind.split(' '), ...files])
-  return { cert, key }
 }
 
 void test('what real clients send is stored once, with all its fields', async (t) => {

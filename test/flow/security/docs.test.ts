@@ -1,15 +1,10 @@
 /** What senders and users have written, shown by the docs in a real browser: text, and never more than that. */
 import { createHmac } from 'node:crypto'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { chromium, type Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t from 'tap'
 import { WEBHOOK_SECRET, collect, settled, startLiveService } from '../../support/live-service.js'
+import { isMissing, openBrowser } from '../../support/page.js'
 import { webhook } from '../../support/webhooks.js'
-
-const EXECUTABLE = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
-const isMissing = !existsSync(EXECUTABLE) && process.env['CI'] !== 'true'
 
 /** Each makes an element with the attribute `data-evil`, or sets `evil`, where it is read as HTML or run. */
 const SCRIPTS = [
@@ -56,17 +51,7 @@ t.test(
     }
     await settled(service)
 
-    const folder = mkdtempSync(join(tmpdir(), 'docs-scripts-'))
-    const browser = await chromium.launchPersistentContext(folder, {
-      executablePath: EXECUTABLE,
-      headless: true,
-      args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
-      viewport: { width: 1280, height: 900 },
-    })
-    t.teardown(async () => {
-      await browser.close()
-      rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
-    })
+    const browser = await openBrowser(t)
     const page = await browser.newPage()
     const dialogs: string[] = []
     const hosts = new Set<string>()

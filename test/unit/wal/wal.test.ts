@@ -35,6 +35,7 @@ async function openWal(dir: string, options: Partial<WalOptions> = {}): Promise<
     maxBytes: 1024 ** 3,
     cacheBytes: 1024 ** 2,
     blockPool: new WatchedBlockPool(),
+    keepNamesMs: 0,
     onDamage: (report) => damage.push(report),
     ...options,
   })
@@ -316,6 +317,55 @@ void test('a segment is deleted when all its records are done, and not before', 
   t.equal(segmentsOf(dir).length, 1)
   t.equal(statSync(join(dir, segmentsOf(dir)[0] ?? '')).size, 0)
   await again.wal.close()
+})
+
+void test('a record with names is found after restarts though it is done, until its time is over', async (t) => {
+  const dir = tempDir(t)
+  const keepNamesMs = 60_000
+  const doneOf = async (wal: Wal): Promise<readonly string[]> => {
+    const texts: string[] = []
+    for await (const parts of wal.readDone()) texts.push(Buffer.concat([...parts]).toString())
+    return texts
+  }
+  const large = (): readonly Uint8Array[] => [Buffer.alloc(65 * 1024 * 1024)]
+  const { wal: first } = await openWal(dir, { keepNamesMs })
+  const named = first.append(bytesOf('named'), null, true)
+  await named.durable
+  await first.done(named.seq)
+  for (const payload of [large(), bytesOf('the next segment')]) {
+    const { seq, durable } = first.append(payload)
+    await durable
+    await first.done(seq)
+  }
+  await first.close()
+
+  for (let restart = 0; restart < 2; restart++) {
+    const { wal } = await openWal(dir, { keepNamesMs })
+    t.same(await contents(wal), [], 'nothing waits')
+    const [found, ...others] = await doneOf(wal)
+    t.equal(found, 'named')
+    t.equal(others.length, 2)
+    t.same(await doneOf(wal), [], 'it is read once')
+    t.ok(Math.abs(Date.now() - wal.writtenAtMs) < keepNamesMs)
+    await wal.close()
+  }
+
+  const { wal: last } = await openWal(dir)
+  t.same(await doneOf(last), [])
+  t.equal(segmentsOf(dir).length, 1)
+  await last.close()
+})
+
+void test('many segments with names do not stay', async (t) => {
+  const dir = tempDir(t)
+  const { wal } = await openWal(dir, { keepNamesMs: 60_000 })
+  for (let segment = 0; segment < 10; segment++) {
+    const { seq, durable } = wal.append([Buffer.alloc(65 * 1024 * 1024)], null, true)
+    await durable
+    await wal.done(seq)
+  }
+  t.equal(segmentsOf(dir).length, 8)
+  await wal.close()
 })
 
 void test('sequences may begin at 1 again when no segment is left', async (t) => {
