@@ -7,6 +7,7 @@ import { Type, type Static } from '@sinclair/typebox'
 import { createDocuments, DocumentOf, type Document, type Documents } from '../records/documents.js'
 import type { Records } from '../records/newest-first.js'
 import { AppError } from '../model/errors.js'
+import { nameOf } from '../model/schemas.js'
 import type { Seal } from '../coordination/seal.js'
 import { templateFault } from './template.js'
 
@@ -106,7 +107,7 @@ export type Target = Static<typeof Target>
 
 export const ChannelFields = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 120, pattern: '\\S' }),
+    name: nameOf(120),
     enabled: Type.Optional(Type.Boolean({ description: 'default true' })),
     target: Target,
     fallback: Type.Optional(

@@ -6,6 +6,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { AppError } from '../model/errors.js'
+import { nameOf } from '../model/schemas.js'
 import { DAY_MS } from '../model/time.js'
 import { createDocuments, DocumentOf, type Document, type Documents } from '../records/documents.js'
 import type { Records } from '../records/newest-first.js'
@@ -32,7 +33,7 @@ const WallClock = Type.String({
 
 export const WindowFields = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 120, pattern: '\\S' }),
+    name: nameOf(120),
     enabled: Type.Optional(Type.Boolean({ description: 'default true' })),
     reason: Reason,
     matchers: Matchers,

@@ -2,7 +2,7 @@
 
 import { Type, type Static } from '@sinclair/typebox'
 
-import { PrioritySchema } from '../model/schemas.js'
+import { nameOf, PrioritySchema } from '../model/schemas.js'
 import { MAX_LINE } from '../query/parser.js'
 import { closed, delayOf, Duration, durationOf, Kind } from './rule-kind.js'
 
@@ -11,7 +11,7 @@ const GROUP_FIELDS = ['source', 'host', 'template', 'environment', 'severity'] a
 /** What a user sets of a rule. */
 export const RuleFields = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 120, pattern: '\\S' }),
+    name: nameOf(120),
     enabled: Type.Optional(Type.Boolean({ description: 'default true' })),
     severity: PrioritySchema,
     owner: Type.Optional(Type.String({ maxLength: 200 })),

@@ -1,5 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 
+import { nameOf } from './schemas.js'
+
 const SAVED_VIEW_SCREENS = ['explore', 'live', 'templates'] as const
 
 /** What a view is used as: it is opened, or drawn as a panel. */
@@ -10,7 +12,7 @@ const literals = <T extends string>(values: readonly T[]) =>
 
 export const SavedViewFields = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 120, pattern: '\\S' }),
+    name: nameOf(120),
     screen: literals(SAVED_VIEW_SCREENS),
     kind: literals(SAVED_VIEW_KINDS),
     params: Type.String({

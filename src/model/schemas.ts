@@ -1,4 +1,4 @@
-import { Type } from '@sinclair/typebox'
+import { Type, type TString } from '@sinclair/typebox'
 
 import { EVENT_TYPES, PRIORITIES, SEVERITIES } from './event.js'
 import { ROLES } from './roles.js'
@@ -19,5 +19,14 @@ export const RoleSchema = Type.Union(
   ROLES.map((role) => Type.Literal(role)),
   { title: 'Role' },
 )
+
+/** A name that a user gives, which stands on one line wherever it is shown. */
+export const nameOf = (maxLength: number): TString =>
+  Type.String({
+    minLength: 1,
+    maxLength,
+    pattern: '^(?=[\\s\\S]*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+    description: 'a name of more than blanks, without control characters',
+  })
 
 export const ReadonlyTexts = Type.Unsafe<readonly string[]>(Type.Array(Type.String()))

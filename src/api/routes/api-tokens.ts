@@ -1,12 +1,11 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { RoleSchema } from '../../model/schemas.js'
+import { nameOf, RoleSchema } from '../../model/schemas.js'
 import { pageOldestFirst } from '../../records/page.js'
 import { MAX_API_TOKENS, type ApiToken } from '../auth/api-tokens.js'
 import { parseQueryTime } from '../query-time.js'
 import { RouteReply, route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
-import { notBlank } from '../schemas/record.js'
 import { NewSourceName, Uuid } from '../schemas/source.js'
 
 const FIELDS = {
@@ -68,7 +67,7 @@ export const apiTokenRoutes = [
     tokens: 'none',
     bodyBytes: 256 * 1024,
     body: Type.Object({
-      name: notBlank(120),
+      name: nameOf(120),
       role: Type.Optional(RoleSchema),
       sources: Type.Optional(
         Type.Union([Type.Array(NewSourceName, { minItems: 1, maxItems: 100 }), Type.Null()]),

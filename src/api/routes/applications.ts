@@ -1,14 +1,14 @@
 import { Type, type Static } from '@sinclair/typebox'
+import { nameOf } from '../../model/schemas.js'
 
 import type { Application } from '../../records/applications.js'
 import { checkRetention } from '../retention.js'
 import { route } from '../route.js'
 import type { Services } from '../services.js'
-import { notBlank } from '../schemas/record.js'
 import { ApplicationSchema, RetentionDays, Uuid } from '../schemas/source.js'
 
 const IdParams = Type.Object({ app_id: Uuid })
-const Name = notBlank(300)
+const Name = nameOf(300)
 
 /** The names of the sources of each application, in order. */
 function sourcesByApplication(services: Services): ReadonlyMap<string, readonly string[]> {

@@ -1,4 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
+import { nameOf } from '../../model/schemas.js'
 import type { IngestKey } from '../auth/ingest-keys.js'
 import { AppError } from '../../model/errors.js'
 import type { Services } from '../services.js'
@@ -7,7 +8,6 @@ import { pageOldestFirst } from '../../records/page.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
 import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
-import { notBlank } from '../schemas/record.js'
 import { NewSourceName, Uuid } from '../schemas/source.js'
 
 const FIELDS = {
@@ -75,7 +75,7 @@ export const ingestKeyRoutes = [
     role: 'admin',
     bodyBytes: 256 * 1024,
     body: Type.Object({
-      name: notBlank(120),
+      name: nameOf(120),
       sources: Type.Optional(
         Type.Union([Type.Array(NewSourceName, { minItems: 1, maxItems: 1_000 }), Type.Null()]),
       ),

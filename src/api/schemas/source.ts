@@ -1,18 +1,14 @@
 import { Type } from '@sinclair/typebox'
 
 import { RETENTION_CLASSES, type RetentionClass } from '../../model/retention.js'
+import { nameOf } from '../../model/schemas.js'
 import { Timestamp } from './event.js'
 
 const NO_CONTROL = '^[^\\u0000-\\u001f\\u007f]*$'
 
 export const SourceName = Type.String({ minLength: 1, maxLength: 120, pattern: NO_CONTROL })
 /** The source names that ingest accepts. */
-export const NewSourceName = Type.String({
-  minLength: 1,
-  maxLength: 120,
-  pattern: '^(?=[\\s\\S]*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
-  description: 'a name of more than blanks, without control characters',
-})
+export const NewSourceName = nameOf(120)
 export const SourceTypeSchema = Type.Union([
   Type.Literal('push'),
   Type.Literal('webhook'),

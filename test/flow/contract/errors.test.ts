@@ -275,6 +275,39 @@ t.test('numbers are decimal digits, and blank texts are refused', async (t) => {
   t.match(due.body.detail.details.errors, [{ in: 'body', path: 'due_at' }])
 })
 
+t.test('what a user names has a name of one line', async (t) => {
+  const kind = { type: 'threshold', window: '1m', op: '>', fire: 1 }
+  const named = {
+    'alert-rules': { severity: 'P3', kind },
+    'notification-channels': { target: { type: 'webhook', url: 'https://example.com/' } },
+    'maintenance-windows': {
+      reason: 'backups',
+      matchers: [{ field: 'rule', value: '*' }],
+      time_zone: 'UTC',
+      days: ['mon'],
+      from: '22:00',
+      to: '23:00',
+    },
+    'saved-views': {
+      screen: 'explore',
+      kind: 'view',
+      params: '',
+      is_for_all: false,
+      is_default: false,
+    },
+    'api-tokens': { role: 'viewer' },
+    'ingest-keys': {},
+    applications: {},
+  }
+  const message = 'must be a name of more than blanks, without control characters'
+  for (const [path, fields] of Object.entries(named))
+    for (const name of ['a\u0000b', 'a\nb', ' ']) {
+      const { status, body } = await call(`POST /api/${path}`, { json: { ...fields, name } })
+      t.equal(status, 422, path)
+      t.same(body.detail.details.errors, [{ in: 'body', path: 'name', message }], path)
+    }
+})
+
 t.test(
   'a source has a name that ingest takes, and a new one may be called as a route is',
   async (t) => {
