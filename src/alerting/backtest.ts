@@ -99,16 +99,9 @@ function createReading(counts: CountReader, tracked: TrackedRule, signal: AbortS
   const isByEventTime = rule.fields.time === 'event'
   const common = { groupBy, everyMs, maxAgeMs, isByEventTime, isLast: false }
   const requests = counters.map((counter) => ({ counter, ...common }))
-  // Whether a template comes again is asked for one hour at a time.
-  const isByHour = counters.some((one) => one.kind === 'events' && one.unseenMs !== undefined)
   const read = async (fromMs: number, toMs: number): Promise<void> => {
     signal.throwIfAborted()
     if (fromMs >= toMs) return
-    const nextHourMs = (Math.floor(fromMs / HOUR_MS) + 1) * HOUR_MS
-    if (isByHour && nextHourMs < toMs) {
-      await read(fromMs, nextHourMs)
-      return await read(nextHourMs, toMs)
-    }
     const range = { fromMs, toMs, after: null, isPast: true }
     const answers = await counts.read(requests, range, { timeoutMs: QUESTION_MS, isSearch: true })
     const slots = Math.floor((toMs - fromMs) / everyMs)

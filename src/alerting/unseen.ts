@@ -1,18 +1,33 @@
-import type { RowContext } from '../events/row-condition.js'
-import { mapped } from '../events/row-condition.js'
+import { mapped, type Arrival, type RowContext } from '../events/row-condition.js'
 import { HOUR_MS } from '../model/time.js'
 
 const HOUR_S = HOUR_MS / 1_000
 
-/** SQL of whether the template of a row had no event for so long before the last hour; by whole hours, from a rollup. */
-export function unseen(forMs: number, { bind, endMs, redirects }: RowContext): string {
+interface UnseenContext extends Pick<RowContext, 'bind' | 'redirects'> {
+  readonly arrival: Arrival
+  /** Every row arrived before it. */
+  readonly endMs: number
+}
+
+/**
+ * SQL of whether the template of a row had no event for so long before the hour that precedes the row's own; by whole hours,
+ * from a rollup. Of a template that was seen in hour s, the hours s + 2 to s + 1 + k are too soon. Of the hours before the
+ * range the last one says it all.
+ */
+export function unseen(forMs: number, { bind, redirects, arrival, endMs }: UnseenContext): string {
   const root = mapped('template_id', redirects, bind)
-  const toHour = Math.floor((endMs - 1) / HOUR_MS) - 1
-  const from = bind('Int64', (toHour - Math.ceil(forMs / HOUR_MS)) * HOUR_S)
-  const to = bind('Int64', toHour * HOUR_S)
+  const k = Math.ceil(forMs / HOUR_MS)
+  const first = Math.floor(arrival.fromMs / HOUR_MS)
+  const last = Math.floor((endMs - 1) / HOUR_MS)
+  const number = (value: number): string => bind('Int64', value)
+  const from = number((first - 1 - k) * HOUR_S)
+  const tooSoon = `range(greatest(seen + 2, ${number(first)}), least(seen + 2 + ${number(k)}, ${number(last + 1)}))`
+  const hour = (time: string): string => `toInt64(intDiv(toUnixTimestamp(${time}), ${HOUR_S}))`
   return (
-    `template_id != 0 AND ${root} NOT IN (SELECT ${root} FROM template_stats ` +
-    `WHERE t >= toDateTime(${from}, 'UTC') AND t < toDateTime(${to}, 'UTC') ` +
-    `AND arrival >= toStartOfMonth(toDateTime(${from}, 'UTC')))`
+    `template_id != 0 AND (${root}, ${hour(arrival.sql)}) NOT IN (` +
+    `SELECT root, arrayJoin(${tooSoon}) FROM (SELECT ${root} AS root, max(${hour('t')}) AS seen FROM template_stats ` +
+    `WHERE t >= toDateTime(${from}, 'UTC') AND t < toDateTime(${number((last - 1) * HOUR_S)}, 'UTC') ` +
+    `AND arrival >= toStartOfMonth(toDateTime(${from}, 'UTC')) ` +
+    `GROUP BY root, greatest(${hour('t')}, ${number(first - 2)})))`
   )
 }

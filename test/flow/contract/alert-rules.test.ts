@@ -179,6 +179,17 @@ beside('a template that comes again is told of', async (t) => {
   const [alert] = await untilAlerts(ids.after2h, 1)
   t.match(alert, { value: 1, group: { template: /^[0-9a-f]{16}$/ } })
   t.same([...(await alertsOf(ids.fresh)), ...(await alertsOf(ids.after9h))], [])
+  const tested = async (after: string) => {
+    const short = { ...kind, window: '10s', also_reappeared_after: after }
+    const json = { rule: rule({ q: 'host:again-later', kind: short }), days: 1 }
+    return (await call('POST /api/alert-rules/backtest', { json })).body
+  }
+  const found = await eventually(
+    () => tested('2h'),
+    ({ firing }) => firing === 1,
+  )
+  t.match(found, { is_complete: true, groups: 1 })
+  t.match(await tested('9h'), { is_complete: true, firing: 0 })
 })
 
 beside('of 10,000 groups as many are followed as the rule says', async (t) => {
