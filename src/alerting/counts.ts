@@ -29,6 +29,7 @@ import {
 } from './shared-counts.js'
 import { isEmpty, listsOf, MAX_ATTRIBUTES, sizeOf } from './attributes.js'
 import { windowsOf } from './past-windows.js'
+import { createRepeatsKnown } from './repeats-known.js'
 import { MAX_TEXTS } from './texts.js'
 import { unseen } from './unseen.js'
 import { countByValues } from './value-counts.js'
@@ -99,11 +100,10 @@ export function createCountReader(deps: CountDeps) {
   /** Where a condition cannot be evaluated, each is asked alone. */
   const ask = async (
     some: readonly Indexed[],
-    range: ArrivalRange,
-    options: RequestOptions,
+    asked: Asked,
   ): Promise<readonly (readonly [index: number, answer: Error | Found])[]> => {
     try {
-      return [[-1, await askTogether(deps, some, { range, options })]]
+      return [[-1, await askTogether(deps, some, asked)]]
     } catch (error) {
       const isMany = error instanceof TooManyGroups
       if (!isMany && !(error instanceof StoreError)) throw error
@@ -113,7 +113,7 @@ export function createCountReader(deps: CountDeps) {
         return [[first.index, new Error('the query cannot be answered', { cause: error })]]
     }
     const answers: (readonly [number, Error | Found])[] = []
-    for (const one of some) answers.push(...(await ask([one], range, options)))
+    for (const one of some) answers.push(...(await ask([one], asked)))
     return answers
   }
 
@@ -130,11 +130,12 @@ export function createCountReader(deps: CountDeps) {
       const counts = requests.map((): Count[] => [])
       const errors = new Map<number, Error>()
       const all = requests.map((request, index) => ({ request, index }))
+      const hasRepeats = createRepeatsKnown(deps.store, range, { ...options, settings: SETTINGS })
       const shared = options.isSearch === true ? [] : all.flatMap((one) => sharedOf(deps, one))
-      const { found, answered } = await askShared(deps, shared, { range, options })
+      const { found, answered } = await askShared(deps, shared, { range, options, hasRepeats })
       for (const [index, count] of found) counts[index]?.push(count)
       for (const some of sharesOf(all.filter(({ index }) => !answered.has(index)))) {
-        const answers = await ask(some, range, options)
+        const answers = await ask(some, { range, options, hasRepeats })
         for (const [index, answer] of answers)
           if (answer instanceof Error) errors.set(index, answer)
         const single = answers.flatMap(([, answer]) => (answer instanceof Error ? [] : answer))
@@ -148,33 +149,34 @@ export function createCountReader(deps: CountDeps) {
 interface Asked {
   readonly range: ArrivalRange
   readonly options: RequestOptions
+  /** Whether an event was repeated in the range. */
+  readonly hasRepeats: () => Promise<boolean>
 }
 
 async function askTogether(
   deps: CountDeps,
   some: readonly Indexed[],
-  { range, options }: Asked,
+  asked: Asked,
 ): Promise<Found> {
   const [first] = some
   if (first?.request.counter.kind === 'dead letters')
-    return (await Promise.all(some.map((one) => askDead(deps, one, { range, options })))).flat()
-  if (first?.request.counter.kind === 'value')
-    return await askValues(deps, some, { range, options })
-  if (first?.request.counter.kind === 'findings')
-    return await askFindings(deps, some, { range, options })
-  if (first?.request.counter.kind === 'past') return await askPast(deps, some, { range, options })
-  return await askEvents(deps, some, { range, options })
+    return (await Promise.all(some.map((one) => askDead(deps, one, asked)))).flat()
+  if (first?.request.counter.kind === 'value') return await askValues(deps, some, asked)
+  if (first?.request.counter.kind === 'findings') return await askFindings(deps, some, asked)
+  if (first?.request.counter.kind === 'past') return await askPast(deps, some, asked)
+  return await askEvents(deps, some, asked)
 }
 
 async function askEvents(
   deps: CountDeps,
   some: readonly Indexed[],
-  { range, options }: Asked,
+  { range, options, hasRepeats }: Asked,
 ): Promise<Found> {
   const [first] = some
   const isLast = first?.request.isLast === true
   const found: (readonly [number, Count])[] = []
-  for (const { statement: sql, params } of questionsOf(deps, some, range)) {
+  for (const { statement: sql, params, isOfRepeats } of questionsOf(deps, some, range)) {
+    if (isOfRepeats && !(await hasRepeats())) continue
     const rows = await deps.store.query(sql, params, { ...options, settings: SETTINGS })
     if (rows.length > MAX_ROWS) throw new TooManyGroups()
     for (const { slot, group_values: group, counts } of rows)
@@ -237,6 +239,7 @@ async function askPast(deps: CountDeps, some: readonly Indexed[], asked: Asked):
     const all = await askEvents(deps, [{ request: { ...request, counter: events }, index }], {
       range,
       options: { ...asked.options, isSearch: true },
+      hasRepeats: asked.hasRepeats,
     })
     const slots = { first, end, length: windowMs / everyMs, ago: agoMs / everyMs }
     const windows = windowsOf(
@@ -288,6 +291,8 @@ function sharesOf(requests: readonly Indexed[]): readonly (readonly Indexed[])[]
 interface Question {
   readonly statement: typeof eventsSql
   readonly params: Params
+  /** Whether it counts what `repeat_arrivals` has. */
+  readonly isOfRepeats: boolean
 }
 
 function questionsOf(
@@ -358,7 +363,7 @@ function toQuestion(
   const common = { from_ms: fromMs, to_ms: toMs, oldest_ms: Math.max(0, oldestMs) }
   const age = isOfFirsts ? { max_age_s: maxAgeMs / 1000 } : {}
   const params = { ...common, ...age, ...groups.params, ...counts.params, ...stored.params }
-  return { statement: { ...base, sql }, params }
+  return { statement: { ...base, sql }, params, isOfRepeats: base === repeatsSql }
 }
 
 const sharedOf = (
@@ -404,11 +409,12 @@ function withLess(shared: readonly SharedRequest[]): readonly SharedRequest[] {
 async function sharedRows(
   deps: CountDeps,
   columns: SharedColumns,
-  { range, options }: Asked,
+  { range, options, hasRepeats }: Asked,
 ): Promise<readonly SharedRow[] | null> {
   const groups = valuesSql(columns)
   const rows: SharedRow[] = []
   for (const base of [eventsSql, repeatsSql]) {
+    if (base === repeatsSql && !(await hasRepeats())) continue
     const [occurrences, events] = base === eventsSql ? ['sum(n)', 'count()'] : ['sum(repeats)', '0']
     const counts = {
       sql: `(toUInt32(0), toInt64(${occurrences})), (toUInt32(1), toInt64(${events}))`,

@@ -189,7 +189,7 @@ void t.test(
     const requests = TEXTS.flatMap((q) => requestsOf(q, { group_by: ['source', 'host'] }))
     const range = { fromMs: NOW_MS - 2_000, toMs: NOW_MS, after: [] }
     const together = await counts.read(requests, range)
-    t.same(asked, ['alert_counts', 'alert_repeat_counts'], 'they are one question')
+    t.same(asked, ['alert_counts', 'alert_repeats_known'], 'they are one question, without repeats')
     const alone = await counts.read(requests, range, { isSearch: true })
     for (const [i, text] of TEXTS.entries()) {
       const [found = [], expected = []] = [together[i], alone[i]]
