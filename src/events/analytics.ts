@@ -15,6 +15,8 @@ export interface TopSource {
   readonly count: number
   /** Occurrences of ERROR and CRITICAL. */
   readonly errors: number
+  /** Messages that could not be stored, by arrival. */
+  readonly deadLetters: number
   /** Event time of the latest event. */
   readonly lastEventAtMs: number
 }
@@ -55,6 +57,11 @@ const deadSql = statement<
   { readonly bucket: number; readonly dead: number }
 >('analytics_dead')
 
+const sourceDeadSql = statement<
+  { readonly sources: readonly string[]; readonly from_ms: number; readonly to_ms: number },
+  { readonly name: string; readonly dead: number }
+>('analytics_source_dead')
+
 interface AnalyticsDeps {
   readonly store: Pick<Store, 'query'>
   readonly sourceStats: Pick<SourceStats, 'totals'>
@@ -93,15 +100,21 @@ export function createAnalytics({ store, sourceStats, nowMs = Date.now }: Analyt
       limit: number,
       signal?: AbortSignal,
     ): Promise<readonly TopSource[]> => {
-      const params = { ...edgesOf(window, nowMs()), limit }
+      const now = nowMs()
+      const edges = edgesOf(window, now)
       const [rows, totals] = await Promise.all([
-        store.query(sourcesSql, params, options(signal)),
+        store.query(sourcesSql, { ...edges, limit }, options(signal)),
         sourceStats.totals(null, signal),
       ])
+      const sources = rows.map(({ source }) => source)
+      const span = { from_ms: edges.from * 1000, to_ms: now }
+      const dead = await store.query(sourceDeadSql, { sources, ...span }, options(signal))
+      const deadOf = new Map(dead.map((row) => [row.name, row.dead]))
       return rows.map(({ source, occurrences, errors }) => ({
         source,
         count: occurrences,
         errors,
+        deadLetters: deadOf.get(source) ?? 0,
         lastEventAtMs: totals.get(source)?.lastEventAtMs ?? 0,
       }))
     },

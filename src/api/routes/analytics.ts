@@ -51,7 +51,7 @@ export const analyticsRoutes = [
     method: 'get',
     path: '/api/analytics/top-sources',
     summary: 'Sources with the most occurrences in a window',
-    description: `${WINDOW_TEXT}\`error_count\` counts ERROR and CRITICAL.`,
+    description: `${WINDOW_TEXT}\`error_count\` counts ERROR and CRITICAL, \`dead_letter_count\` by arrival.`,
     role: 'viewer',
     question: 'rollup',
     query: Type.Object({
@@ -66,6 +66,7 @@ export const analyticsRoutes = [
           count: Count,
           error_count: Count,
           error_rate_pct: Percent,
+          dead_letter_count: Count,
           last_event_at: Timestamp,
         }),
       ),
@@ -73,11 +74,12 @@ export const analyticsRoutes = [
     errors: ['dependency_unavailable'],
     handle: async ({ query, signal }, { analytics }) => {
       const top = await analytics.topSources(query.window, query.limit, signal)
-      const items = top.map(({ source, count, errors, lastEventAtMs }) => ({
+      const items = top.map(({ source, count, errors, deadLetters, lastEventAtMs }) => ({
         source,
         count,
         error_count: errors,
         error_rate_pct: percent(errors, count),
+        dead_letter_count: deadLetters,
         last_event_at: new Date(lastEventAtMs).toISOString(),
       }))
       return { window: query.window, items }

@@ -17,21 +17,16 @@ export interface TopSources {
     readonly source: string
     readonly count: number
     readonly error_rate_pct: number
+    readonly dead_letter_count: number
   }[]
-}
-
-/** What came in since the start, by protocol and source. */
-export interface Collected {
-  readonly source: string | null
-  readonly received: number
-  readonly rejected: number
-  readonly rate: number
 }
 
 interface SourceTableProps {
   readonly sources: readonly SourceRow[]
+  /** Of the last 24 h. */
   readonly counts: TopSources['items']
-  readonly collected: readonly Collected[]
+  /** Occurrences a second. */
+  readonly rates: ReadonlyMap<string, number>
   readonly onChanged: () => void
 }
 
@@ -42,7 +37,7 @@ const STATUS_NOTES: Readonly<Record<SourceRow['status'], string>> = {
   disabled: 'its events are dropped',
 }
 
-export function SourceTable({ sources, counts, collected, onChanged }: SourceTableProps) {
+export function SourceTable({ sources, counts, rates, onChanged }: SourceTableProps) {
   const byName = new Map(counts.map((one) => [one.source, one]))
   const countOf = (name: string): number => byName.get(name)?.count ?? 0
   const sorted = sources.toSorted(
@@ -68,8 +63,13 @@ export function SourceTable({ sources, counts, collected, onChanged }: SourceTab
             <th>Status</th>
             <th class="number">Occurrences, 24 h</th>
             <th class="number">Errors</th>
-            <th class="number">/s</th>
-            <th class="number" title="of what came in bodies of this source alone, since the start">
+            <th
+              class="number"
+              title="Occurrences a second, by their own time, in the last 5 minutes"
+            >
+              /s
+            </th>
+            <th class="number" title="Share of dead letters in the last 24 h">
               Refused
             </th>
             <th>Newest event</th>
@@ -84,7 +84,7 @@ export function SourceTable({ sources, counts, collected, onChanged }: SourceTab
               key={source.name}
               source={source}
               found={byName.get(source.name)}
-              collected={collected.filter((one) => one.source === source.name)}
+              rate={rates.get(source.name) ?? 0}
               most={most}
               onToggle={() => toggle(source)}
               onChanged={onChanged}
@@ -99,17 +99,16 @@ export function SourceTable({ sources, counts, collected, onChanged }: SourceTab
 interface LineProps {
   readonly source: SourceRow
   readonly found: TopSources['items'][number] | undefined
-  readonly collected: readonly Collected[]
+  readonly rate: number
   readonly most: number
   readonly onToggle: () => void
   readonly onChanged: () => void
 }
 
-function Line({ source, found, collected, most, onToggle, onChanged }: LineProps) {
+function Line({ source, found, rate, most, onToggle, onChanged }: LineProps) {
   const { name, status, type, connector } = source
-  const sum = (of: 'received' | 'rejected' | 'rate'): number =>
-    collected.reduce((all, one) => all + one[of], 0)
-  const refused = sum('rejected') / Math.max(1, sum('received'))
+  const dead = found?.dead_letter_count ?? 0
+  const refused = dead / Math.max(1, dead + (found?.count ?? 0))
   const share = found === undefined ? 0 : found.error_rate_pct / 100
   return (
     <tr>
@@ -134,9 +133,9 @@ function Line({ source, found, collected, most, onToggle, onChanged }: LineProps
       <td class={`number ${share > 0 ? 'bad' : ''}`}>
         {found === undefined ? '' : percent(share)}
       </td>
-      <td class="number">{collected.length === 0 ? '' : sum('rate').toFixed(1)}</td>
+      <td class="number">{rate.toFixed(1)}</td>
       <td class={`number ${refused > 0 ? 'bad' : ''}`}>
-        {collected.length === 0 ? '' : percent(refused)}
+        {found === undefined ? '' : percent(refused)}
       </td>
       <td>{lastEvent(source.last_event_at)}</td>
       <td>{connector === 'custom' ? type : `${type}, ${connector}`}</td>

@@ -11,7 +11,7 @@ import { TopBar } from '../shell/top-bar.js'
 import { DeadLetters } from './dead-letters.js'
 import { Keys } from './keys.js'
 import { SendLogs } from './send-logs.js'
-import { SourceTable, type Collected, type SourceRow, type TopSources } from './source-table.js'
+import { SourceTable, type SourceRow, type TopSources } from './source-table.js'
 
 const TABS: readonly TabLink[] = [
   { path: '/sources', name: 'Sources', role: 'viewer' },
@@ -55,6 +55,11 @@ function Content({ path }: { readonly path: string }) {
 
 const EVERY_MS = 5000
 
+const useTop = (window: '24h' | '5m', asked: string) =>
+  useLoad(`top ${window} ${asked}`, (signal) =>
+    call<TopSources>(`/api/analytics/top-sources?window=${window}&limit=50`, { signal }),
+  )
+
 function AllSources() {
   const [revision, setRevision] = useState(0)
   const refresh = (): void => setRevision((n) => n + 1)
@@ -64,12 +69,11 @@ function AllSources() {
   const sources = useLoad(`sources ${revision} ${hasEvents}`, (signal) =>
     call<readonly SourceRow[]>('/api/sources', { signal }),
   )
-  const top = useLoad(`top ${revision} ${hasEvents}`, (signal) =>
-    call<TopSources>('/api/analytics/top-sources?window=24h&limit=50', { signal }),
-  )
-  const collectors = useLoad(`collectors ${revision}`, (signal) =>
-    call<readonly Collected[]>('/api/monitoring/collectors', { signal }),
-  )
+  const asked = `${revision} ${hasEvents}`
+  const top = useTop('24h', asked)
+  const recent = useTop('5m', asked)
+  // The window begins at a whole minute.
+  const recentS = 300 + (Math.floor(Date.now() / 1000) % 60)
   if (sources.error !== null) return <p class="problem">{told(sources.error)}</p>
   if (sources.value === null) return null
   if (sources.value.length === 0) return <SendLogs />
@@ -77,7 +81,7 @@ function AllSources() {
     <SourceTable
       sources={sources.value}
       counts={top.value?.items ?? []}
-      collected={collectors.value ?? []}
+      rates={new Map(recent.value?.items.map((one) => [one.source, one.count / recentS]))}
       onChanged={refresh}
     />
   )

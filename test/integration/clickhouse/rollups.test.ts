@@ -129,7 +129,7 @@ void test('analytics equal a count over the rows in every window', async (t) => 
     id: i + 1,
     receivedMs: base - Math.floor((i / 300) ** 6 * 20 * DAY_MS),
     reason: 'invalid_json',
-    source: '',
+    source: i % 2 === 0 ? '' : 'db',
   }))
   await insertDead(store, dead)
   for (const nowMs of NOWS) {
@@ -161,6 +161,10 @@ void test('analytics equal a count over the rows in every window', async (t) => 
         source,
         count: occurrences(inside, (row) => row.source === source),
         errors: occurrences(inside, (row) => row.source === source && isError(row)),
+        deadLetters: dead.filter(
+          (one) =>
+            one.source === source && one.receivedMs >= from * 1000 && one.receivedMs <= nowMs,
+        ).length,
         lastEventAtMs: Math.max(
           ...rows.filter((row) => row.source === source).map((row) => row.tsMs),
         ),
