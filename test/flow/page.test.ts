@@ -253,7 +253,10 @@ async function explore(
   await page.click('[aria-label="Show as"] [aria-label=list]')
 
   t.comment('what varies in a message')
-  await page.waitForSelector('.events .row:has-text("connection pool") .message i')
+  await page.click('.events .row:has-text("connection pool") .message i >> nth=0')
+  await page.waitForSelector('.variable-menu a:has-text("Top values")')
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('.variable-menu', { state: 'detached' })
   await page.locator('.events').focus()
   await page.keyboard.press('j')
   await page.keyboard.press('Enter')

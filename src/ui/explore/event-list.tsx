@@ -4,8 +4,9 @@ import { count } from '../lib/format.js'
 import { useKeys, type Binding } from '../lib/keys.js'
 import { density, wrapping, zone } from '../lib/settings.js'
 import { VirtualList, type ListHandle } from '../lib/virtual-list.js'
-import { EventRow, rowHeight, tracksOf } from './event-row.js'
+import { EventRow, MOST_OF_VALUE, rowHeight, tracksOf } from './event-row.js'
 import type { Row } from './rows.js'
+import type { PressedVariable } from './variable-menu.js'
 
 interface EventListProps {
   readonly total: number
@@ -17,6 +18,7 @@ interface EventListProps {
   readonly openId: number | null
   readonly onCurrent: (index: number) => void
   readonly onOpen: (row: Row) => void
+  readonly onVariable: (pressed: PressedVariable) => void
   readonly onRange: (first: number, last: number) => void
   /** Further keys for the row that is current. */
   readonly keys: (row: Row | undefined) => readonly Binding[]
@@ -50,7 +52,7 @@ export function EventList(props: EventListProps) {
     { key: 'w', label: 'wrap lines', run: toggleWrap },
     ...props.keys(row),
   ])
-  const onClick = ({ target }: MouseEvent): void => {
+  const onClick = ({ target, clientX: x, clientY: y }: MouseEvent): void => {
     // A selection of text is no press.
     if (getSelection()?.type === 'Range') return
     const element = target instanceof Element ? target.closest<HTMLElement>('[data-index]') : null
@@ -58,7 +60,10 @@ export function EventList(props: EventListProps) {
     const index = Number(element.dataset['index'])
     const pressed = at(index)
     onCurrent(index)
-    if (pressed !== undefined) onOpen(pressed)
+    if (pressed === undefined) return
+    const text = target instanceof Element ? target.closest('.message i')?.textContent : null
+    if (text && text.length <= MOST_OF_VALUE) props.onVariable({ row: pressed, text, x, y })
+    else onOpen(pressed)
   }
   const height = rowHeight()
   const tracks = tracksOf(columns)
@@ -87,7 +92,7 @@ export function EventList(props: EventListProps) {
         )
       }}
       attributes={{
-        class: `events ${wrapping.value === 'on' ? 'wrap' : ''} ${density.value}`,
+        class: `events with-menu ${wrapping.value === 'on' ? 'wrap' : ''} ${density.value}`,
         style: `--columns: ${tracks}; --row: ${height}px; --time-width: ${props.withDay ? '9.4rem' : '6.2rem'}`,
         tabIndex: 0,
         role: 'grid',

@@ -5,6 +5,9 @@ import { tagOf } from '../lib/tags.js'
 import { day, preciseClock } from '../lib/time.js'
 import type { Row } from './rows.js'
 
+/** Longer texts are no values to ask for. */
+export const MOST_OF_VALUE = 200
+
 /** Columns that every event has; any other name is an attribute. */
 export const COLUMNS = [
   'time',

@@ -11,8 +11,10 @@ import type { Correction } from './correction.js'
 import { EventList } from './event-list.js'
 import { Rows, type Row } from './rows.js'
 import { learnTemplates, templateText } from './templates-known.js'
+import type { PressedVariable } from './variable-menu.js'
 
 const NothingFound = lazy(async () => (await import('../later.js')).NothingFound)
+const VariableMenu = lazy(async () => (await import('../later.js')).VariableMenu)
 const TableHead = lazy(async () => (await import('../later.js')).TableHead)
 
 interface FoundProps {
@@ -68,6 +70,7 @@ export function Found(props: FoundProps) {
   const { run, runKey, openId, onOpen, onLine, onTab, correction } = props
   const { rows, error } = useRows(run, runKey)
   const [current, setCurrent] = useState(-1)
+  const [variable, setVariable] = useState<PressedVariable | null>(null)
   useEffect(() => setCurrent(-1), [runKey])
   correction.onCorrected.current = (row) => rows?.replace(row)
   const opened = useRef(openId)
@@ -142,12 +145,22 @@ export function Found(props: FoundProps) {
         openId={openId}
         onCurrent={setCurrent}
         onOpen={({ id }) => onOpen(id)}
+        onVariable={setVariable}
         onRange={(first, last) => {
           rows.show(first, last)
           learnTemplates(rows.between(first, last).map((row) => row.template_id))
         }}
         keys={keys}
       />
+      {variable !== null && (
+        <VariableMenu
+          pressed={variable}
+          line={run.line}
+          onLine={onLine}
+          onOpen={() => onOpen(variable.row.id)}
+          onClose={() => setVariable(null)}
+        />
+      )}
     </section>
   )
 }

@@ -3,13 +3,15 @@ import { useEffect } from 'preact/hooks'
 import { quoted } from '../../query/printer.js'
 import { Icon } from '../lib/icon.js'
 import { oneLine, pieces } from '../lib/message.js'
-import { clauses, joined } from '../lib/query-edit.js'
+import { clauses, toggled } from '../lib/query-edit.js'
 import { addressOf, place } from '../lib/router.js'
+import { MOST_OF_VALUE } from './event-row.js'
 import type { Detail } from './rows.js'
 import { learnTemplates, templateText } from './templates-known.js'
 
-/** Longer texts are no values to ask for. */
-const MOST = 200
+/** The address of the top values of the variables of a template. */
+export const topValues = (templateId: string): string =>
+  addressOf(`/templates/${templateId}`, place.value.params, { q: null, id: null, tab: null })
 
 interface VariablesProps {
   readonly event: Detail
@@ -23,21 +25,17 @@ export function Variables({ event, line, onLine }: VariablesProps) {
   const template = templateText(event.template_id)
   const parts = pieces(oneLine(event.message), template)
   const values = parts.flatMap(({ text, isVariable }, i) =>
-    isVariable && text.length <= MOST ? [{ text, before: parts[i - 1]?.text ?? '' }] : [],
+    isVariable && text.length <= MOST_OF_VALUE ? [{ text, before: parts[i - 1]?.text ?? '' }] : [],
   )
   const asked = clauses(line)
   if (values.length === 0 || asked === null) return null
-  const toggle = (clause: string): void =>
-    onLine(
-      joined(asked.includes(clause) ? asked.filter((one) => one !== clause) : [...asked, clause]),
-    )
   const tool = (clause: string, icon: 'plus' | 'minus', title: string) => (
     <button
       class="quiet tiny"
       aria-label={`${title}: ${clause}`}
       title={title}
       aria-pressed={asked.includes(clause)}
-      onClick={() => toggle(clause)}
+      onClick={() => onLine(toggled(line, clause))}
     >
       <Icon name={icon} size={13} />
     </button>
@@ -45,16 +43,7 @@ export function Variables({ event, line, onLine }: VariablesProps) {
   return (
     <>
       <h3>
-        Varies in the message{' '}
-        <a
-          href={addressOf(`/templates/${event.template_id}`, place.value.params, {
-            q: null,
-            id: null,
-            tab: null,
-          })}
-        >
-          top values
-        </a>
+        Varies in the message <a href={topValues(event.template_id)}>top values</a>
       </h3>
       <dl class="field-rows">
         {values.map(({ text, before }, i) => (

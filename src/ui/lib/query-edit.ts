@@ -27,6 +27,12 @@ export function clauses(line: string): readonly string[] | null {
   return parsed.fault === null ? clausesOf(parsed.query).map(printQuery) : null
 }
 
+/** Adds a clause to a line, or takes it away. */
+export function toggled(line: string, clause: string): string {
+  const asked = clauses(line) ?? []
+  return joined(asked.includes(clause) ? asked.filter((one) => one !== clause) : [...asked, clause])
+}
+
 export const joined = (lines: readonly string[]): string => {
   const parsed = lines.map((line) => parseQuery(line))
   return printQuery(allOf(parsed.flatMap((one) => (one.fault === null ? [one.query] : []))))

@@ -1,0 +1,97 @@
+import { useEffect, useRef } from 'preact/hooks'
+
+import { quoted } from '../../query/printer.js'
+import { Icon } from '../lib/icon.js'
+import { toggled } from '../lib/query-edit.js'
+import { copy } from '../shell/notice.js'
+import type { Row } from './rows.js'
+import { topValues } from './variables.js'
+
+/** A variable of a message that was pressed, and where. */
+export interface PressedVariable {
+  readonly row: Row
+  readonly text: string
+  readonly x: number
+  readonly y: number
+}
+
+interface VariableMenuProps {
+  readonly pressed: PressedVariable
+  readonly line: string
+  readonly onLine: (line: string) => void
+  readonly onOpen: () => void
+  readonly onClose: () => void
+}
+
+const WIDTH = 260
+const HEIGHT = 220
+
+/** What can be done with a variable in a row. Escape, a scroll and a press elsewhere close it. */
+export function VariableMenu({ pressed, line, onLine, onOpen, onClose }: VariableMenuProps) {
+  const { row, text, x, y } = pressed
+  const root = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    const before = document.activeElement
+    root.current?.querySelector('button')?.focus()
+    const onPress = ({ target }: Event): void => {
+      if (!(target instanceof Node && root.current?.contains(target) === true)) onClose()
+    }
+    addEventListener('pointerdown', onPress)
+    addEventListener('scroll', onPress, true)
+    return () => {
+      removeEventListener('pointerdown', onPress)
+      removeEventListener('scroll', onPress, true)
+      if (before instanceof HTMLElement) before.focus({ preventScroll: true })
+    }
+  }, [pressed])
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key !== 'Escape') return
+    event.stopPropagation()
+    onClose()
+  }
+  const ask = (clause: string) => (): void => {
+    onClose()
+    onLine(toggled(line, clause))
+  }
+  const left = Math.max(8, Math.min(x, innerWidth - WIDTH))
+  const top = y + HEIGHT > innerHeight ? Math.max(8, y - HEIGHT) : y + 12
+  return (
+    <div
+      class="panel variable-menu"
+      role="dialog"
+      aria-label={`Value ${text}`}
+      ref={root}
+      style={{ left: `${left}px`, top: `${top}px` }}
+      onKeyDown={onKeyDown}
+    >
+      <h3 title={text}>{text}</h3>
+      <button class="item" onClick={ask(quoted(text))}>
+        <Icon name="plus" /> Only events with this text
+      </button>
+      <button class="item" onClick={ask(`-${quoted(text)}`)}>
+        <Icon name="minus" /> Without events with this text
+      </button>
+      <a class="item" href={topValues(row.template_id)} onClick={onClose}>
+        <Icon name="blocks" /> Top values
+      </a>
+      <button
+        class="item"
+        onClick={() => {
+          onClose()
+          void copy(text, 'The value is copied.')
+        }}
+      >
+        <Icon name="copy" /> Copy
+      </button>
+      <button
+        class="item"
+        onClick={() => {
+          onClose()
+          onOpen()
+        }}
+      >
+        <Icon name="list" /> Open the event
+      </button>
+    </div>
+  )
+}
