@@ -38,11 +38,11 @@ async function rule(
   host: string,
   channels: readonly string[],
   notify: object = {},
-  name = `Errors & <losses> of ${host}`,
+  fields: object = {},
 ): Promise<string> {
   const reply = await call('POST /api/alert-rules', {
     json: {
-      name,
+      name: `Errors & <losses> of ${host}`,
       severity: 'P1',
       q: `host:${host}`,
       kind: { type: 'threshold', window: '10s', op: '>=', fire: 1 },
@@ -50,6 +50,7 @@ async function rule(
       keep_firing_for: '0s',
       group_by: ['source'],
       notify: { channels, group_wait: '0s', group_interval: '0s', ...notify },
+      ...fields,
     },
   })
   t.equal(reply.status, 201, reply.text)
@@ -278,20 +279,23 @@ t.test('a line break begins no header of a mail', { buffered: true }, async (t) 
   for (const broken of breaks) {
     const address = `ann@example.com${broken}Bcc: eve@example.com`
     const channels = { name: 'c', target: { type: 'email', to: [address] } }
+    const named = { name: `c${broken}X`, target: { type: 'email', to: ['ann@example.com'] } }
     const users = { email: address, password: 'a long password of 7 quiet words', role: 'viewer' }
     const replies = [
       await call('POST /api/notification-channels', { json: channels }),
+      await call('POST /api/notification-channels', { json: named }),
       await call('POST /api/users', { json: users }),
     ]
     for (const { status } of replies) t.equal(status, 422, encodeURIComponent(broken))
   }
   const more = breaks.map((broken) => `${broken}Bcc: e@x.com`).join('')
   const target = { type: 'email', to: ['quiet@example.com'] }
-  // A template's first line is the subject, and so is the name of a rule without a template.
+  // A template's first line is the subject; without a template the subject has the values of the group.
   const template = `Told${more.replaceAll('\n', '\r')}`
   await call(`POST /api/notification-channels/${await channel(target, { template })}/test`)
-  await rule('web-11', [await channel(target)], { on_resolve: false }, `Lost${more}`)
-  await ingest(events(1, 'web-11'))
+  const byHost = { q: 'quietly', group_by: ['host'] }
+  await rule('web-11', [await channel(target)], { on_resolve: false }, byHost)
+  await ingest([{ source: 'shop', host: `web-11${more}`, message: 'it ended quietly' }])
   const mails = await eventually(
     async () => mail.mails.filter(({ to }) => to.includes('quiet@example.com')),
     (all) => all.length === 2,

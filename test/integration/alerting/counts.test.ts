@@ -216,6 +216,7 @@ void t.test(
       row(102, dayAgo - 3_000, dayAgo - 3_000),
       row(103, dayAgo - 2_000, dayAgo - 2_000),
       row(104, NOW_MS - 2_000, NOW_MS - 3 * HOUR_MS),
+      { ...row(102, dayAgo - 1_000, dayAgo - 1_000), is_new: 0, n: 3 },
     ])
     const counts = createCountReader({
       arrivals: createArrivalReader(store),
@@ -236,7 +237,7 @@ void t.test(
     const windows = [
       { slot: NOW_MS / 1_000 - 3, group: ['till'], count: 1 },
       { slot: NOW_MS / 1_000 - 2, group: ['till'], count: 2 },
-      { slot: NOW_MS / 1_000 - 1, group: ['till'], count: 2 },
+      { slot: NOW_MS / 1_000 - 1, group: ['till'], count: 5 },
     ]
     t.same(past, windows, 'each window that ended in the range')
     t.same(aged, [{ slot: NOW_MS / 1_000 - 2, group: ['till'], count: 1 }])
