@@ -68,7 +68,8 @@ interface Write {
  * acknowledged after its commit, and a failed commit loses all its records and everything behind them. Before a batch
  * is first sent, two `batch` frames record its first and last record and its token (`recordBatch`); when ClickHouse has
  * stored it, a `done` frame records that everything up to its last record is done. A segment whose records are all done
- * is deleted, or kept for some minutes when they name what senders may send again. Records beyond `cacheBytes` are on disk only, and read back when they are sent.
+ * is deleted, or kept for some minutes when they name what senders may send again. Records beyond `cacheBytes` are on
+ * disk only, and read back when they are sent.
  *
  * A restart reads every segment from the oldest on: the records that are not done wait again, and the recorded batch
  * goes out again unchanged. Damaged bytes are stepped over to the next whole frame, and reported.
