@@ -1,4 +1,4 @@
--- Messages of a span of arrival (whole seconds) that are stored: occurrences of events, and dead letters.
+-- Stored messages that arrived in a span of whole seconds: occurrences of events, and dead letters.
 -- params: from_ms Int64, to_ms Int64
 -- rows:   stored, dead; always one row
 WITH

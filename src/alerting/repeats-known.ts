@@ -7,8 +7,8 @@ const repeatsKnownSql = statement<
 >('alert_repeats_known')
 
 /**
- * Whether an event was repeated in a range of arrivals; asked once, when it is needed first. The question for the counts of
- * repeats is dear even when it finds none.
+ * Returns a function that tells whether any event was repeated in a range of arrival times. Only its first call asks ClickHouse.
+ * It saves the query that counts repeats, which costs much even when it finds none.
  */
 export function createRepeatsKnown(
   store: Pick<Store, 'query'>,

@@ -5,8 +5,8 @@
  * - What is in ClickHouse: occurrences of events and dead letters, by the same time, which their rows hold.
  *
  * Both are compared from `sinceMs` to `untilMs`. Everything that was received before `untilMs` has left the write-ahead logs of
- * all instances. When an instance starts or is no longer heard of, and when somebody deletes events or dead letters, one side can't
- * be known for the time before, so both sides are counted from that moment on. Instances tell each other their counts through the shared state.
+ * all instances. When an instance starts or stops answering, or when somebody deletes events or dead letters, one of the two counts
+ * is unknown for the time before. Both then begin anew at that moment. Instances tell each other their counts through the shared state.
  *
  * ClickHouse counts all rows of the span each time, so that a row which is lost or stored again later is found too. That takes
  * longer the more events there are; the pause until the next count grows with it, and all who ask meanwhile get the same report.
@@ -20,7 +20,7 @@ import { DAY_MS, SECOND_MS } from '../model/time.js'
 
 export interface LedgerReport {
   readonly sinceMs: number
-  /** End of the compared span, exclusive. While it equals `sinceMs`, there is nothing to compare yet. */
+  /** Exclusive end of the compared span. The span is empty while it equals `sinceMs`. */
   readonly untilMs: number
   readonly acknowledged: number
   readonly stored: number

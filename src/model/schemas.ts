@@ -20,7 +20,7 @@ export const RoleSchema = Type.Union(
   { title: 'Role' },
 )
 
-/** A name that a user gives, which stands on one line wherever it is shown. */
+/** Schema of a name that a user gives. Without control characters it fits on one line of a list, a mail or a log. */
 export const nameOf = (maxLength: number): TString =>
   Type.String({
     minLength: 1,

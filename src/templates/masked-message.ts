@@ -67,7 +67,7 @@ const MEASURES = hashes(split('byte bytes second seconds minute minutes hour hou
 const HTTP = hashText('HTTP')
 const MOZILLA = hashText('Mozilla')
 const USER = hashText('user')
-/** Names of the sentence of a message in logfmt or JSON. */
+/** The names under which logfmt and JSON messages have their text. */
 const SENTENCE = hashes(['msg', 'message'])
 /** Words before `user` after which a user's name follows. */
 const BEFORE_USER = hashes(['for', 'invalid', 'by', 'as'])

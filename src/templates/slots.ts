@@ -79,7 +79,7 @@ export function frameOf(text: string, slots: readonly Slot[]): string {
   return frame + text.slice(at)
 }
 
-/** The sentence of a message in logfmt or JSON: what stands in quotes behind `msg=` or `"msg":`. */
+/** Finds the quoted text behind `msg=` or `message=` in logfmt, or behind `"msg":` or `"message":` in JSON. @returns null without one */
 export function findSentence(text: string): Slot | null {
   const name = (text.startsWith('{') ? JSON_SENTENCE : LOGFMT_SENTENCE).exec(text)
   if (name === null) return null

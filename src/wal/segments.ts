@@ -14,7 +14,7 @@ import {
 
 /** Larger segments free the disk later, smaller ones cost a file per second (bench/micro/wal.ts). */
 export const SEGMENT_BYTES = 64 * 1024 * 1024
-/** Most segments that are kept for the names in their records. */
+/** Most segments that are kept for the idempotency keys in their records. */
 const NAMED_SEGMENTS = 8
 
 export interface Segment {
@@ -22,9 +22,9 @@ export interface Segment {
   readonly key: Buffer
   readonly file: FileHandle
   size: number
-  /** The number of its records that are not done. */
+  /** How many of its records ClickHouse does not have yet. */
   waiting: number
-  /** By `Date.now`; until then it is kept for the names in its records, if there is room. */
+  /** By `Date.now`; until then it is kept for the idempotency keys in its records, if there is room. */
   keepUntilMs: number
 }
 

@@ -28,7 +28,7 @@ export interface WalOptions {
   readonly cacheBytes: number
   /** The memory for records that are read back. */
   readonly blockPool: BlockPool
-  /** How long a segment is kept after the last of its records that names what senders may send again. */
+  /** How long a segment is kept for the idempotency keys in its records, from the last such record on. */
   readonly keepNamesMs: number
   readonly onDamage: (report: {
     readonly segment: string

@@ -193,6 +193,15 @@ const resourceOf = (source: string) => ({
   resource: { attributes: [{ key: 'service.name', value: { stringValue: source } }] },
 })
 
+const datadogAt = (path: string): Door => ({
+  send: http(
+    path,
+    records((service, i) => ({ service, message: message(i) })),
+  ),
+  taken: { status: 202 },
+  busy: { ...LATER, text: /"errors":\[/ },
+})
+
 const DOORS: Readonly<Record<string, Door>> = {
   ndjson: {
     send: http(
@@ -254,22 +263,8 @@ const DOORS: Readonly<Record<string, Door>> = {
     taken: { status: 200, text: /"code":0/ },
     busy: { ...LATER, text: /"code":9/ },
   },
-  datadog: {
-    send: http(
-      '/api/v2/logs',
-      records((service, i) => ({ service, message: message(i) })),
-    ),
-    taken: { status: 202 },
-    busy: { ...LATER, text: /"errors":\[/ },
-  },
-  datadogv1: {
-    send: http(
-      '/v1/input',
-      records((service, i) => ({ service, message: message(i) })),
-    ),
-    taken: { status: 202 },
-    busy: { ...LATER, text: /"errors":\[/ },
-  },
+  datadog: datadogAt('/api/v2/logs'),
+  datadogv1: datadogAt('/v1/input'),
   betterstack: {
     send: http(
       '/',

@@ -27,7 +27,7 @@ export function clauses(line: string): readonly string[] | null {
   return parsed.fault === null ? clausesOf(parsed.query).map(printQuery) : null
 }
 
-/** Adds a clause to a line, or takes it away. */
+/** Adds a clause to a query, or removes it where the query has it. */
 export function toggled(line: string, clause: string): string {
   const asked = clauses(line) ?? []
   return joined(asked.includes(clause) ? asked.filter((one) => one !== clause) : [...asked, clause])

@@ -335,7 +335,7 @@ function digitsEnd(from: usize): usize {
 
 /** Lines with more tags are parsed. */
 const MAX_FLAT_TAGS: u32 = 128
-/** The bound of an attribute's value, without its quotes. */
+/** Most bytes of an attribute's text; with its two quotes it is the 1 KiB that is indexed. */
 const MAX_FLAT_TEXT: usize = 1022
 /** Fewer than the characters that the tags of an event may have, which count up to seven more for a number. */
 const MAX_FLAT_OBJECT: usize = 64_000
@@ -437,7 +437,7 @@ function areKeptTags(): bool {
   return true
 }
 
-/** Whether an object has the name already; one that it has not is compared with the others only where it shares its bit. */
+/** Whether an object has a member of this name already. A bitmap of name hashes, as a Bloom filter, saves most comparisons. */
 function isRepeated(start: usize, close: usize, count: u32): bool {
   const length = close - start
   const last = load<u64>(close - 8)
