@@ -339,16 +339,20 @@ export async function countOf(caller: Caller, source: string): Promise<number> {
   return items.find((item) => item.source === source)?.count ?? 0
 }
 
-/** Waits until a count is reached, and a little longer to check that it is not exceeded. */
+/** Waits until a count is reached and stays the same for a while, so that an excess is seen. */
 export async function settledCount(
   count: () => Promise<number>,
   expected: number,
 ): Promise<number> {
-  let last = 0
-  for (const until = Date.now() + READY_MS; last < expected && Date.now() < until; await sleep(100))
-    last = await count()
-  await sleep(700)
-  return await count()
+  const untilMs = Date.now() + READY_MS
+  let last = await count()
+  for (;;) {
+    await sleep(last < expected ? 100 : 700)
+    const next = await count()
+    const isSettled = next === last && next >= expected
+    if (isSettled || Date.now() > untilMs) return next
+    last = next
+  }
 }
 
 /** Sends bodies one after the other until it is stopped. @returns the acknowledged messages */

@@ -175,7 +175,9 @@ t.test('each kind of channel has its form', { buffered: true }, async (t) => {
     channel({ type: 'slack', secret: `${url}/slack` }),
     channel(
       { type: 'slack', secret: `${url}/own` },
-      { template: '{{alert.name}}: {{value}}\n{{samples}} <{{links.rule}}>' },
+      {
+        template: '{{alert.severity}} {{alert.status}} {{alert.name}}: {{value}}\n{{samples}} <{{links.rule}}>',
+      },
     ),
     channel({ type: 'teams', secret: `${url}/teams` }),
     channel({ type: 'pagerduty', secret: 'routing', url: `${url}/pagerduty` }),
@@ -203,7 +205,7 @@ t.test('each kind of channel has its form', { buffered: true }, async (t) => {
   t.match(of('/slack')[0].text, /\nUsually: 0\n.*order \d+ was lost\n<https:.*\|Events> · /s)
   t.match(
     of('/own')[0].text,
-    /^\*Errors &amp; &lt;losses&gt; of web-3: 1\*\n.*was lost <https:[^>]*\/alerts\/rules\/[\w-]+>$/,
+    /^\*P1 firing Errors &amp; &lt;losses&gt; of web-3: 1\*\n.*was lost <https:[^>]*\/alerts\/rules\/[\w-]+>$/,
   )
   const card = of('/teams')[0].attachments[0].content
   t.match(card.body[0].text, /Errors & \\<losses\\>/)
