@@ -176,7 +176,8 @@ t.test('each kind of channel has its form', { buffered: true }, async (t) => {
     channel(
       { type: 'slack', secret: `${url}/own` },
       {
-        template: '{{alert.severity}} {{alert.status}} {{alert.name}}: {{value}}\n{{samples}} <{{links.rule}}>',
+        template:
+          '{{alert.severity}} {{alert.status}} {{alert.name}}: {{value}}\n{{samples}} <{{links.rule}}>',
       },
     ),
     channel({ type: 'teams', secret: `${url}/teams` }),
