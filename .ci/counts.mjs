@@ -1,10 +1,22 @@
-// Prints the counts of TAP files as the last line: assertions that passed, failed, were skipped.
+// Prints the counts of TAP files as the last line: assertions that passed, failed, were skipped. Of a test file that ran twice the
+// second run counts.
 import { readFileSync } from 'node:fs'
 
 const counts = { ok: 0, failed: 0, skipped: 0 }
-const lines = process.argv.slice(2).flatMap((file) => readFileSync(file, 'utf8').split('\n'))
+const sections = new Map()
+for (const file of process.argv.slice(2)) {
+  let section = []
+  sections.set(file, section)
+  for (const line of readFileSync(file, 'utf8').split('\n')) {
+    if (/^# Subtest: \S+\.js$/.test(line)) {
+      section = []
+      sections.set(line, section)
+    }
+    section.push(line)
+  }
+}
 let failedBefore = 0
-for (const line of lines) {
+for (const line of [...sections.values()].flat()) {
   const match = /^\s*(not )?ok\b(.*)$/.exec(line)
   // a file that ended by itself has no assertion that failed
   if (/^(not )?ok .*# time=/.test(line)) {
