@@ -293,13 +293,14 @@ async function inTime<T>(ask: () => Promise<T>): Promise<T> {
       return await ask()
     } catch (error) {
       if (attempt === ATTEMPTS || !isLate(error)) throw error
+      await sleep(1000)
     }
   }
 }
 
-/** Whether the service's deadline for an answer has passed, which its refusal tells. */
+/** Whether a deadline has passed, the service's for an answer or one of its servers', which its refusal tells. */
 const isLate = (error: unknown): boolean =>
-  error instanceof Error && error.message.includes('"timeout_ms"')
+  error instanceof Error && /"timeout_ms"|does not answer/.test(error.message)
 
 async function compare({ cluster, instances }: Scene, ledger: Ledger) {
   const tables = tablesOf(backendOf(cluster).engine)
