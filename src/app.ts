@@ -518,7 +518,6 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       instanceId: dataDir.instanceId,
       wal,
       pipeline,
-      arrivals,
       context: eventContext,
       alerts: records.alerts,
       incidents: records.incidents,

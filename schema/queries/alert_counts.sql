@@ -1,4 +1,5 @@
 -- Events of conditions by slots of a time, that of their arrival or their own, and by groups. The fragments come from a closed table.
+-- A row without counts says that events were repeated in the range of arrivals: only then their counts are asked for.
 -- params: from_ms Int64, to_ms Int64, oldest_ms Int64, max_age_s UInt32
 -- rows:   slot, group_values, counts
 SELECT
@@ -8,7 +9,11 @@ SELECT
 FROM events
 WHERE /*time*/ >= fromUnixTimestamp64Milli({from_ms:Int64}) AND /*time*/ < fromUnixTimestamp64Milli({to_ms:Int64})
     AND ts >= fromUnixTimestamp64Milli({oldest_ms:Int64}) AND ts >= received_at - toIntervalSecond({max_age_s:UInt32})
-    AND /*stored*/
 GROUP BY slot, group_values
 HAVING notEmpty(counts)
 LIMIT 200001
+UNION ALL
+SELECT 0 AS slot, [] AS group_values, [] AS counts
+FROM repeat_arrivals
+WHERE arrived >= toDateTime(intDiv({from_ms:Int64}, 1000), 'UTC') AND arrived < toDateTime(intDiv({to_ms:Int64}, 1000), 'UTC')
+LIMIT 1

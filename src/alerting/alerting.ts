@@ -1,7 +1,6 @@
 import type { Store } from '../clickhouse/client.js'
 import type { Entities } from '../coordination/entities.js'
 import type { State } from '../coordination/state.js'
-import type { Arrivals } from '../events/arrivals.js'
 import type { Redirects } from '../events/filter.js'
 import { resolveNames, type Names } from '../events/resolve.js'
 import type { Alerts } from '../records/alerts.js'
@@ -41,7 +40,6 @@ interface AlertingDeps extends WatermarkDeps {
   readonly store: Store
   readonly state: State
   readonly log: Log
-  readonly arrivals: Arrivals
   readonly context: Names & { readonly redirects: () => Redirects }
   readonly alerts: Alerts
   readonly incidents: Incidents
@@ -58,7 +56,7 @@ interface AlertingDeps extends WatermarkDeps {
 
 /** Builds everything of alert rules: the rules, what they decided, and their evaluation, which `start` begins. */
 export function createAlerting(deps: AlertingDeps) {
-  const { entities, store, state, log, arrivals, context, alerts } = deps
+  const { entities, store, state, log, context, alerts } = deps
   const ruleRecords = entities.collection<Rule>('alert_rule', RuleDoc)
   const rules = createRules({ records: ruleRecords })
   const madeRules = entities.collection<MadeRule>('alert_rule_made', MadeRuleDoc)
@@ -73,7 +71,6 @@ export function createAlerting(deps: AlertingDeps) {
   const deliveryLog = createDeliveryLog(store, log)
   const countDeps = {
     store,
-    arrivals,
     resolve: (query: Query) => resolveNames(query, context),
     redirects: context.redirects,
     findings: deps.findings,
@@ -101,7 +98,6 @@ export function createAlerting(deps: AlertingDeps) {
       log,
       alertLog,
       counts,
-      arrivals,
       watermark: createWatermark(deps),
       rules,
       project: createProjection(deps),

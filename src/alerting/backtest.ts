@@ -102,7 +102,7 @@ function createReading(counts: CountReader, tracked: TrackedRule, signal: AbortS
   const read = async (fromMs: number, toMs: number): Promise<void> => {
     signal.throwIfAborted()
     if (fromMs >= toMs) return
-    const range = { fromMs, toMs, after: null, isPast: true }
+    const range = { fromMs, toMs, isPast: true }
     const answers = await counts.read(requests, range, { timeoutMs: QUESTION_MS, isSearch: true })
     const slots = Math.floor((toMs - fromMs) / everyMs)
     if (answers.some((answer) => answer instanceof TooManyGroups) && slots > 1) {

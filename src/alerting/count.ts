@@ -1,5 +1,4 @@
 import type { Store } from '../clickhouse/client.js'
-import type { Arrivals } from '../events/arrivals.js'
 import type { Redirects } from '../events/filter.js'
 import type { Finding } from '../insights/findings.js'
 import type { Query } from '../query/ast.js'
@@ -14,7 +13,6 @@ export interface Count {
 
 export interface CountDeps {
   readonly store: Pick<Store, 'query' | 'isSharded'>
-  readonly arrivals: Pick<Arrivals, 'storedAfter'>
   /** What names in a query stand for now. */
   readonly resolve: (query: Query) => Query
   readonly redirects: () => Redirects

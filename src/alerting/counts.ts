@@ -9,7 +9,6 @@
 import type { RequestOptions } from '../clickhouse/client.js'
 import { StoreError } from '../clickhouse/failure.js'
 import { statement } from '../clickhouse/statement.js'
-import type { Blocks } from '../events/arrivals.js'
 import { bound, type Bind, type Condition } from '../events/bind.js'
 import { rowCondition, type Arrival } from '../events/row-condition.js'
 import { DAY_MS, HOUR_MS } from '../model/time.js'
@@ -28,8 +27,8 @@ import {
   type SharedRow,
 } from './shared-counts.js'
 import { isEmpty, listsOf, MAX_ATTRIBUTES, sizeOf } from './attributes.js'
+import { createMatchers, type Matchers } from './matcher.js'
 import { windowsOf } from './past-windows.js'
-import { createRepeatsKnown } from './repeats-known.js'
 import { MAX_TEXTS } from './texts.js'
 import { unseen } from './unseen.js'
 import { countByValues } from './value-counts.js'
@@ -52,8 +51,6 @@ export interface ArrivalRange {
   readonly fromMs: number
   /** Exclusive. */
   readonly toMs: number
-  /** Nothing that arrived later was stored before these; null when that is not known. */
-  readonly after: Blocks | null
   /** Whether it may lie before the last two days, whose repeats are known by their arrival. */
   readonly isPast?: boolean
 }
@@ -65,6 +62,7 @@ export class TooManyGroups extends Error {
   }
 }
 
+/** What was counted; without counts, that events were repeated in the range. */
 interface Row {
   readonly slot: number
   readonly group_values: readonly string[]
@@ -117,9 +115,11 @@ export function createCountReader(deps: CountDeps) {
     return answers
   }
 
+  const matchers = createMatchers(deps.resolve)
   return {
     /** Whether the request is answered together with those of other rules. */
-    canShare: (request: CountRequest): boolean => sharedOf(deps, { request, index: 0 }).length > 0,
+    canShare: (request: CountRequest): boolean =>
+      sharedOf(matchers, { request, index: 0 }).length > 0,
 
     /** @throws AppError dependency_unavailable */
     async read(
@@ -130,12 +130,11 @@ export function createCountReader(deps: CountDeps) {
       const counts = requests.map((): Count[] => [])
       const errors = new Map<number, Error>()
       const all = requests.map((request, index) => ({ request, index }))
-      const hasRepeats = createRepeatsKnown(deps.store, range, { ...options, settings: SETTINGS })
-      const shared = options.isSearch === true ? [] : all.flatMap((one) => sharedOf(deps, one))
-      const { found, answered } = await askShared(deps, shared, { range, options, hasRepeats })
+      const shared = options.isSearch === true ? [] : all.flatMap((one) => sharedOf(matchers, one))
+      const { found, answered } = await askShared(deps, shared, { range, options })
       for (const [index, count] of found) counts[index]?.push(count)
       for (const some of sharesOf(all.filter(({ index }) => !answered.has(index)))) {
-        const answers = await ask(some, { range, options, hasRepeats })
+        const answers = await ask(some, { range, options })
         for (const [index, answer] of answers)
           if (answer instanceof Error) errors.set(index, answer)
         const single = answers.flatMap(([, answer]) => (answer instanceof Error ? [] : answer))
@@ -149,8 +148,6 @@ export function createCountReader(deps: CountDeps) {
 interface Asked {
   readonly range: ArrivalRange
   readonly options: RequestOptions
-  /** Whether an event was repeated in the range. */
-  readonly hasRepeats: () => Promise<boolean>
 }
 
 async function askTogether(
@@ -170,20 +167,32 @@ async function askTogether(
 async function askEvents(
   deps: CountDeps,
   some: readonly Indexed[],
-  { range, options, hasRepeats }: Asked,
+  { range, options }: Asked,
 ): Promise<Found> {
   const [first] = some
   const isLast = first?.request.isLast === true
   const found: (readonly [number, Count])[] = []
-  for (const { statement: sql, params, isOfRepeats } of questionsOf(deps, some, range)) {
-    if (isOfRepeats && !(await hasRepeats())) continue
-    const rows = await deps.store.query(sql, params, { ...options, settings: SETTINGS })
+  let hasRepeats = false
+  for (const question of questionsOf(deps, some, range)) {
+    if (question.isOfRepeats && !hasRepeats) continue
+    const { rows, ...answer } = await askQuestion(deps, question, options)
+    hasRepeats = answer.hasRepeats
     if (rows.length > MAX_ROWS) throw new TooManyGroups()
     for (const { slot, group_values: group, counts } of rows)
       for (const [index, count] of counts)
         found.push([index, isLast ? { slot: count, group, count: 1 } : { slot, group, count }])
   }
   return found
+}
+
+async function askQuestion(
+  { store }: CountDeps,
+  { statement: sql, params }: Question,
+  options: RequestOptions,
+): Promise<{ readonly rows: readonly Row[]; readonly hasRepeats: boolean }> {
+  const all = await store.query(sql, params, { ...options, settings: SETTINGS })
+  const rows = all.filter(({ counts }) => counts.length > 0)
+  return { rows, hasRepeats: rows.length < all.length }
 }
 
 async function askValues(
@@ -232,14 +241,12 @@ async function askPast(deps: CountDeps, some: readonly Indexed[], asked: Asked):
     const range = {
       fromMs: (first + 1) * everyMs - windowMs - agoMs,
       toMs: end * everyMs - agoMs,
-      after: null,
       isPast: true,
     }
     const events = { kind: 'events', query, of: 'occurrences' } as const
     const all = await askEvents(deps, [{ request: { ...request, counter: events }, index }], {
       range,
       options: { ...asked.options, isSearch: true },
-      hasRepeats: asked.hasRepeats,
     })
     const slots = { first, end, length: windowMs / everyMs, ago: agoMs / everyMs }
     const windows = windowsOf(
@@ -291,7 +298,7 @@ function sharesOf(requests: readonly Indexed[]): readonly (readonly Indexed[])[]
 interface Question {
   readonly statement: typeof eventsSql
   readonly params: Params
-  /** Whether it counts what `repeat_arrivals` has. */
+  /** Whether it counts what `repeat_arrivals` has. The answer to the question before says whether that is anything. */
   readonly isOfRepeats: boolean
 }
 
@@ -320,7 +327,7 @@ function questionsOf(
       }),
     )
     const fragments = { base, time, slot: isLast ? '0' : slot, groups, counts, maxAgeMs }
-    return toQuestion(deps, fragments, range)
+    return toQuestion(fragments, range)
   }
   const firsts = firstsOrRepeats(eventsSql, some)
   const repeated = some.filter(({ request: { counter } }) => isOfOccurrences(counter))
@@ -346,33 +353,26 @@ interface Fragments {
 }
 
 function toQuestion(
-  { arrivals }: CountDeps,
   { base, time = 'received_at', slot, groups, counts, maxAgeMs }: Fragments,
-  { fromMs, toMs, after }: ArrivalRange,
+  { fromMs, toMs }: ArrivalRange,
 ): Question {
   const isOfFirsts = base === eventsSql
-  const stored =
-    after === null || !isOfFirsts ? { sql: '1', params: {} } : arrivals.storedAfter(after)
   const sql = base.sql
     .replace('/*slot*/', () => slot)
     .replaceAll('/*time*/', () => time)
     .replace('/*groups*/', () => groups.sql)
     .replace('/*counts*/', () => counts.sql)
-    .replace('/*stored*/', () => stored.sql)
   const oldestMs = fromMs - maxAgeMs - (isOfFirsts ? 0 : MAX_REPEAT_MS)
   const common = { from_ms: fromMs, to_ms: toMs, oldest_ms: Math.max(0, oldestMs) }
   const age = isOfFirsts ? { max_age_s: maxAgeMs / 1000 } : {}
-  const params = { ...common, ...age, ...groups.params, ...counts.params, ...stored.params }
+  const params = { ...common, ...age, ...groups.params, ...counts.params }
   return { statement: { ...base, sql }, params, isOfRepeats: base === repeatsSql }
 }
 
-const sharedOf = (
-  { resolve }: CountDeps,
-  { request, index }: Indexed,
-): readonly SharedRequest[] => {
+const sharedOf = (matchers: Matchers, { request, index }: Indexed): readonly SharedRequest[] => {
   const { isLast, isByEventTime, maxAgeMs = DEFAULT_AGE_MS } = request
   const canShare = !isLast && isByEventTime !== true && maxAgeMs === DEFAULT_AGE_MS
-  const shared = canShare ? toShared(request, index, resolve) : null
+  const shared = canShare ? toShared(request, index, matchers) : null
   return shared === null ? [] : [shared]
 }
 
@@ -409,12 +409,13 @@ function withLess(shared: readonly SharedRequest[]): readonly SharedRequest[] {
 async function sharedRows(
   deps: CountDeps,
   columns: SharedColumns,
-  { range, options, hasRepeats }: Asked,
+  { range, options }: Asked,
 ): Promise<readonly SharedRow[] | null> {
   const groups = valuesSql(columns)
   const rows: SharedRow[] = []
+  let hasRepeats = false
   for (const base of [eventsSql, repeatsSql]) {
-    if (base === repeatsSql && !(await hasRepeats())) continue
+    if (base === repeatsSql && !hasRepeats) continue
     const [occurrences, events] = base === eventsSql ? ['sum(n)', 'count()'] : ['sum(repeats)', '0']
     const counts = {
       sql: `(toUInt32(0), toInt64(${occurrences})), (toUInt32(1), toInt64(${events}))`,
@@ -422,12 +423,9 @@ async function sharedRows(
     }
     const slot = `toUnixTimestamp(${arrivalOf(base)})`
     const fragments = { base, slot, groups, counts, maxAgeMs: DEFAULT_AGE_MS }
-    const question = toQuestion(deps, fragments, range)
-    const found = await deps.store.query(question.statement, question.params, {
-      ...options,
-      settings: SETTINGS,
-    })
-    rows.push(...found.map(toSharedRow))
+    const answer = await askQuestion(deps, toQuestion(fragments, range), options)
+    hasRepeats = answer.hasRepeats
+    rows.push(...answer.rows.map(toSharedRow))
     if (rows.length > MAX_SHARED_ROWS) return null
   }
   return rows

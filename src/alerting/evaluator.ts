@@ -13,7 +13,6 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { Arrivals, Blocks } from '../events/arrivals.js'
 import type { Lease, State } from '../coordination/state.js'
 import { MINUTE_MS, SECOND_MS } from '../model/time.js'
 import type { Log } from '../telemetry/log.js'
@@ -35,7 +34,6 @@ export interface EvaluatorDeps {
   readonly log: Log
   readonly alertLog: AlertLog
   readonly counts: CountReader
-  readonly arrivals: Pick<Arrivals, 'newest'>
   readonly watermark: Watermark
   readonly rules: Pick<Rules, 'list'>
   readonly project: (transitions: readonly LoggedTransition[]) => Promise<void>
@@ -60,8 +58,6 @@ const FAILED_MS = 2 * SECOND_MS
 const REPLAY_MS = 15 * MINUTE_MS
 const QUESTION_MS = 20_000
 const LOAD_MS = 120_000
-/** How far the clocks of instances may differ. */
-const SKEW_MS = 5 * SECOND_MS
 const PROBLEM_PAUSE_MS = MINUTE_MS
 
 export class Evaluator {
@@ -175,11 +171,6 @@ export class Evaluator {
   }
 }
 
-interface Position {
-  readonly atMs: number
-  readonly blocks: Blocks
-}
-
 /** An instance that evaluates. */
 class Leading {
   /** Whether transitions may not be stored that the states in memory have passed. */
@@ -198,7 +189,6 @@ class Leading {
   readonly #leftOutMs = new Map<string, number>()
   /** States of groups of rules that are not tracked yet. */
   #loaded: Map<string, LoggedTransition[]> | null = null
-  #positions: Position[] = []
   /** Stored transitions whose alerts are not written yet. */
   #owed: LoggedTransition[] = []
   readonly #beganMs = Date.now()
@@ -295,32 +285,20 @@ class Leading {
     const due = [...this.#tracked.values()].filter((tracked) =>
       tracked.isDue(untilMs, tracked.isShared || mayAskOwn),
     )
-    if (due.length === 0) return
-    const blocks = await this.#deps.arrivals.newest({ timeoutMs: QUESTION_MS })
-    const position = { atMs: Date.now(), blocks }
     let ownMs = 0
     for (const some of groupedBy(due, (one) => JSON.stringify(rangeOf(one, untilMs)))) {
-      const { fromMs, toMs, isByEventTime, isShared } = rangeOf(some[0], untilMs)
-      const after = isByEventTime ? null : this.#positionAt(fromMs)
+      const { fromMs, toMs, isShared } = rangeOf(some[0], untilMs)
       const begunMs = performance.now()
-      await this.#read(some, { fromMs, toMs, after }, false)
+      await this.#read(some, { fromMs, toMs }, false)
       if (!isShared) ownMs += performance.now() - begunMs
     }
     if (ownMs > 0) this.#ownEarlyMs = performance.now() + ownMs * (1 / OWN_SHARE - 1)
-    const oldestMs = Math.min(...[...this.#tracked.values()].map(({ countedMs }) => countedMs))
-    const needed = this.#positions.findLastIndex(({ atMs }) => atMs <= oldestMs - SKEW_MS)
-    this.#positions = [...this.#positions.slice(Math.max(0, needed)).slice(-1_000), position]
-  }
-
-  /** Nothing that arrived since then was stored before these; null when that is not known. */
-  #positionAt(fromMs: number): Blocks | null {
-    return this.#positions.findLast(({ atMs }) => atMs <= fromMs - SKEW_MS)?.blocks ?? null
   }
 
   /** Adds the counts of a range to rules. */
   async #read(
     all: readonly TrackedRule[],
-    range: { readonly fromMs: number; readonly toMs: number; readonly after: Blocks | null },
+    range: { readonly fromMs: number; readonly toMs: number },
     isLoad: boolean,
   ): Promise<void> {
     const targets = all.flatMap((tracked) => tracked.plan.counters.map((_, i) => ({ tracked, i })))
@@ -404,7 +382,7 @@ class Leading {
     for (const [spanMs, some] of bySpan) {
       const fromMs = Math.max(0, untilMs - spanMs - REPLAY_MS)
       for (const { plan } of some) this.#tracked.delete(plan.rule.id)
-      await this.#read(some, { fromMs, toMs: untilMs, after: null }, true)
+      await this.#read(some, { fromMs, toMs: untilMs }, true)
       for (const tracked of some) {
         const { id } = tracked.plan.rule
         if (this.#problems.has(id)) continue

@@ -166,7 +166,7 @@ async function pastCounts(
 ): Promise<readonly (readonly Count[])[]> {
   const { everyMs, ...span } = asked
   const requests = counters.map((counter) => ({ counter, groupBy: [], everyMs, isLast: false }))
-  const range = { ...span, after: null, isPast: true }
+  const range = { ...span, isPast: true }
   const found = await counts.read(requests, range, { timeoutMs: QUESTION_MS, isSearch: true })
   return found.map((one) => {
     if (one instanceof Error) throw one

@@ -34,7 +34,7 @@ export interface Matcher {
   readonly texts: readonly Text[]
   readonly attributes: AttributesAsked
   readonly matches: (row: Row) => boolean
-  /** The only sources that can match; null for all. */
+  /** The only sources that can match, each once; null for all. */
   readonly sources: readonly string[] | null
 }
 
@@ -47,6 +47,19 @@ export function matcherOf(query: Query): Matcher | null {
   const asked: Asked = { columns: new Set(), texts: [], attributes: { equals: [], lines: [] } }
   const matches = compile(query, asked)
   return matches === null ? null : { ...asked, matches, sources: sourcesOf(query) }
+}
+
+export type Matchers = (query: Query) => Matcher | null
+
+/** Compiles each query once, and again when names in it stand for something else. */
+export function createMatchers(resolve: (query: Query) => Query): Matchers {
+  const known = new WeakMap<Query, Matcher | null>()
+  return (query) => {
+    const resolved = resolve(query)
+    let matcher = known.get(resolved)
+    if (matcher === undefined) known.set(resolved, (matcher = matcherOf(resolved)))
+    return matcher
+  }
 }
 
 /** What a query asks for. */
@@ -161,5 +174,5 @@ function sourcesOf(query: Query): readonly string[] | null {
   if (query.kind !== 'field' || query.field.name !== 'source') return null
   if (query.field.kind !== 'builtin') return null
   const named = query.tests.flatMap((test) => (test.kind === 'equal' ? [test.text] : []))
-  return named.length === query.tests.length ? named : null
+  return named.length === query.tests.length ? [...new Set(named)] : null
 }

@@ -5,7 +5,7 @@
 
 import type { Redirects } from '../events/filter.js'
 import type { Count } from './count.js'
-import { COLUMNS, matcherOf, type Column, type Matcher, type Row } from './matcher.js'
+import { COLUMNS, type Column, type Matcher, type Row } from './matcher.js'
 import type { Counter } from './counter.js'
 import type { Query } from '../query/ast.js'
 import type { Condition } from '../events/bind.js'
@@ -54,22 +54,23 @@ const NO_TEMPLATE = '0'.repeat(16)
 export function toShared(
   { counter, groupBy, everyMs }: Request,
   index: number,
-  resolve: (query: Query) => Query,
+  matcherOf: (query: Query) => Matcher | null,
 ): SharedRequest | null {
   if (counter.kind !== 'events' || counter.unseenMs !== undefined) return null
   if (!groupBy.every((name) => GROUPS.has(name))) return null
-  const matcher = matcherOf(resolve(counter.query))
+  const matcher = matcherOf(counter.query)
   return matcher === null ? null : { counter, groupBy, everyMs, index, matcher }
 }
 
 export function columnsOf(requests: readonly SharedRequest[]): SharedColumns {
-  const wanted = new Set<string>(
-    requests.flatMap(({ matcher, groupBy }) => [...matcher.columns, ...groupBy]),
-  )
-  const columns = COLUMNS.filter((column) => wanted.has(column) || column === 'source')
-  const texts = new Map(
-    requests.flatMap(({ matcher }) => matcher.texts.map((text) => [text.key, text] as const)),
-  )
+  const wanted = new Set<string>(['source'])
+  const texts = new Map<string, Text>()
+  for (const { matcher, groupBy } of requests) {
+    for (const column of matcher.columns) wanted.add(column)
+    for (const name of groupBy) wanted.add(name)
+    for (const text of matcher.texts) texts.set(text.key, text)
+  }
+  const columns = COLUMNS.filter((column) => wanted.has(column))
   const attributes = listsOf(requests.map(({ matcher }) => matcher.attributes))
   return { columns, texts: [...texts.values()], attributes }
 }
@@ -115,18 +116,17 @@ export function shareOut(
     else same.push(one)
   }
   const found: (readonly [number, Count])[] = []
-  for (const { counter, groupBy, everyMs, index, matcher } of requests) {
+  const match = (request: SharedRequest, one: (typeof read)[number]): void => {
+    const { counter, groupBy, everyMs, index, matcher } = request
     const isOfEvents = counter.kind === 'events' && counter.of === 'events'
-    const { sources } = matcher
-    const candidates =
-      sources === null ? [read] : [...new Set(sources)].map((one) => bySource.get(one) ?? [])
-    for (const one of candidates.flat()) {
-      const count = isOfEvents ? one.events : one.occurrences
-      if (count <= 0 || !matcher.matches(one.row)) continue
-      const group = groupBy.map((name) => groupValue(one.row, name, roots))
-      found.push([index, { slot: Math.floor((one.second * 1_000) / everyMs), group, count }])
-    }
+    const count = isOfEvents ? one.events : one.occurrences
+    if (count <= 0 || !matcher.matches(one.row)) return
+    const group = groupBy.map((name) => groupValue(one.row, name, roots))
+    found.push([index, { slot: Math.floor((one.second * 1_000) / everyMs), group, count }])
   }
+  for (const request of requests)
+    for (const source of request.matcher.sources ?? bySource.keys())
+      for (const one of bySource.get(source) ?? []) match(request, one)
   return found
 }
 

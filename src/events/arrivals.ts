@@ -78,13 +78,6 @@ export function createArrivalReader(store: Pick<Store, 'query' | 'isSharded'>) {
     })
 
   return {
-    /** An SQL condition that is false for no row that was stored after some blocks. A cluster counts anew each day. */
-    storedAfter: (after: Blocks): Condition =>
-      bound('stored', (bind) => {
-        const [first] = after
-        if (store.isSharded || first === undefined) return '1'
-        return `toUInt64OrZero(splitByChar('_', _part)[3]) > ${bind('UInt64', first[1])}`
-      }),
     /** What is stored now. */
     newest: async (options: RequestOptions = {}): Promise<Blocks> => {
       const sql = newestSql.sql.replace('/*shard*/', shard)

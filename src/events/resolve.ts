@@ -19,14 +19,19 @@ const ENVIRONMENTS: ReadonlyMap<string, readonly string[]> = new Map([
 
 const NO_EVENT: Query = anyOf([])
 
-/** Replaces applications by their sources, and templates and environments by all that their names mean. */
+/**
+ * Replaces applications by their sources, and templates and environments by all that their names mean. Returns the same object
+ * when nothing is replaced, so that what was made of it can be used again.
+ */
 export function resolveNames(query: Query, names: Names): Query {
   switch (query.kind) {
     case 'and':
     case 'or':
-      return { kind: query.kind, nodes: query.nodes.map((node) => resolveNames(node, names)) }
-    case 'not':
-      return { kind: 'not', node: resolveNames(query.node, names) }
+      return resolveAll(query, names)
+    case 'not': {
+      const node = resolveNames(query.node, names)
+      return node === query.node ? query : { kind: 'not', node }
+    }
     case 'field':
       return query.field.kind === 'builtin' ? resolveField(query, names) : query
     case 'has':
@@ -36,6 +41,11 @@ export function resolveNames(query: Query, names: Names): Query {
     case 'compare':
       return query
   }
+}
+
+function resolveAll(query: Extract<Query, { kind: 'and' | 'or' }>, names: Names): Query {
+  const nodes = query.nodes.map((node) => resolveNames(node, names))
+  return nodes.every((node, i) => node === query.nodes[i]) ? query : { kind: query.kind, nodes }
 }
 
 function resolveField(query: Extract<Query, { kind: 'field' }>, names: Names): Query {

@@ -4,7 +4,6 @@ import { createCountReader, type CountRequest } from '../../../src/alerting/coun
 import type { RuleFields } from '../../../src/alerting/rule-fields.js'
 import { planRule } from '../../../src/alerting/rule.js'
 import { asRule } from '../../../src/alerting/rules.js'
-import { createArrivalReader } from '../../../src/events/arrivals.js'
 import { toWords } from '../../../src/model/words.js'
 import { DAY_MS, HOUR_MS } from '../../../src/model/time.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
@@ -158,6 +157,19 @@ function requestsOf(q: string, more: Partial<RuleFields> = {}): readonly CountRe
   return plan.counters.map((counter) => ({ counter, groupBy, everyMs, maxAgeMs, isLast: false }))
 }
 
+/** A store that notes the names of the statements that it is asked. */
+function createCounting() {
+  const asked: string[] = []
+  const counting: Pick<typeof store, 'query' | 'isSharded'> = {
+    isSharded: store.isSharded,
+    query: (statement, params, options) => {
+      asked.push(statement.name)
+      return store.query(statement, params, options)
+    },
+  }
+  return { asked, counting }
+}
+
 /** The counts by their groups. */
 function summed(counts: readonly Count[]): Readonly<Record<string, number>> {
   const sums: Record<string, number> = {}
@@ -172,24 +184,16 @@ void t.test(
   'texts and attributes that are found together are those that are found one by one',
   async (t) => {
     await store.insertRows('landing', MESSAGES.map(rowOf))
-    const asked: string[] = []
-    const counting: Pick<typeof store, 'query' | 'isSharded'> = {
-      isSharded: store.isSharded,
-      query: (statement, params, options) => {
-        asked.push(statement.name)
-        return store.query(statement, params, options)
-      },
-    }
+    const { asked, counting } = createCounting()
     const deps = {
-      arrivals: createArrivalReader(store),
       redirects: () => [],
       findings: async () => [],
     }
     const counts = createCountReader({ ...deps, store: counting, resolve: (query) => query })
     const requests = TEXTS.flatMap((q) => requestsOf(q, { group_by: ['source', 'host'] }))
-    const range = { fromMs: NOW_MS - 2_000, toMs: NOW_MS, after: [] }
+    const range = { fromMs: NOW_MS - 2_000, toMs: NOW_MS }
     const together = await counts.read(requests, range)
-    t.same(asked, ['alert_counts', 'alert_repeats_known'], 'they are one question, without repeats')
+    t.same(asked, ['alert_counts'], 'they are one question, without repeats')
     const alone = await counts.read(requests, range, { isSearch: true })
     for (const [i, text] of TEXTS.entries()) {
       const [found = [], expected = []] = [together[i], alone[i]]
@@ -219,7 +223,6 @@ void t.test(
       { ...row(102, dayAgo - 1_000, dayAgo - 1_000), is_new: 0, n: 3 },
     ])
     const counts = createCountReader({
-      arrivals: createArrivalReader(store),
       redirects: () => [],
       findings: async () => [],
       store,
@@ -231,7 +234,7 @@ void t.test(
       ...requestsOf('host:old', { kind: change, every }),
       ...requestsOf('host:old', { max_age: '6h', every }),
     ]
-    const range = { fromMs: NOW_MS - 3_000, toMs: NOW_MS, after: [] }
+    const range = { fromMs: NOW_MS - 3_000, toMs: NOW_MS }
     const [now, past, aged] = await counts.read(requests, range)
     t.same(now, [], 'what was three hours old does not count')
     const windows = [
@@ -244,6 +247,37 @@ void t.test(
   },
 )
 
+void t.test('repeats count where they arrived, in one more question', async (t) => {
+  const at = NOW_MS - 30_000
+  const row = (id: number, atMs: number) => ({
+    ...rowOf({ message: 'again', host: 'again' }, 1),
+    id,
+    received_at: new Date(atMs).toISOString(),
+    ts: new Date(atMs).toISOString(),
+  })
+  await store.insertRows('landing', [
+    row(301, at - 5_000),
+    row(302, at),
+    { ...row(301, at), is_new: 0, n: 4 },
+  ])
+  const { asked, counting } = createCounting()
+  const deps = { redirects: () => [], findings: async () => [] }
+  const counts = createCountReader({ ...deps, store: counting, resolve: (query) => query })
+  const requests = [
+    ...requestsOf('host:again', { every: '1s' }),
+    ...requestsOf('host:again', { every: '1s', kind: { ...COUNT, of: 'events' } }),
+    ...requestsOf('host:again message:/aga.n/', { every: '1s' }),
+  ]
+  const found = await counts.read(requests, { fromMs: at, toMs: at + 1_000 })
+  const slot = at / 1_000
+  t.same(
+    found.map((own) => (own instanceof Error ? own : summed(own))),
+    [{ [`${slot},till`]: 5 }, { [`${slot},till`]: 1 }, { [`${slot},till`]: 5 }],
+    'the rule of events counts the first alone',
+  )
+  t.same(asked, ['alert_counts', 'alert_repeat_counts', 'alert_counts', 'alert_repeat_counts'])
+})
+
 void t.test('the windows of a metric that end in a range are asked for together', async (t) => {
   const base = NOW_MS - 60_000
   const row = (id: number, at: number, took: number) => ({
@@ -255,7 +289,6 @@ void t.test('the windows of a metric that end in a range are asked for together'
   const repeat = { ...row(201, 14, 10), is_new: 0, n: 3 }
   await store.insertRows('landing', [row(201, 1, 10), row(202, 12, 50), row(203, 31, 90), repeat])
   const counts = createCountReader({
-    arrivals: createArrivalReader(store),
     redirects: () => [],
     findings: async () => [],
     store,
@@ -265,13 +298,13 @@ void t.test('the windows of a metric that end in a range are asked for together'
   const [request] = requestsOf('host:timed', { kind: metric, every: '10s', group_by: [] })
   if (request === undefined) throw new Error('no request')
   const first = Math.floor(base / 10_000)
-  const asked = { fromMs: first * 10_000, toMs: (first + 6) * 10_000, after: null }
+  const asked = { fromMs: first * 10_000, toMs: (first + 6) * 10_000 }
   for (const isPast of [false, true]) {
     const [found] = await counts.read([request], { ...asked, isPast })
     if (found === undefined || found instanceof Error) throw new Error('no answer')
     const alone = []
     for (let slot = first; slot < first + 6; slot++) {
-      const own = { fromMs: slot * 10_000, toMs: (slot + 1) * 10_000, after: null, isPast }
+      const own = { fromMs: slot * 10_000, toMs: (slot + 1) * 10_000, isPast }
       const [one] = await counts.read([request], own)
       if (one === undefined || one instanceof Error) throw new Error('no answer')
       alone.push(...one)
@@ -303,14 +336,13 @@ void t.test('whether a template is new is judged for each row by when it arrived
     row(305, 7, 9.5),
   ])
   const counts = createCountReader({
-    arrivals: createArrivalReader(store),
     redirects: () => [],
     findings: async () => [],
     store,
     resolve: (query) => query,
   })
   const requests = requestsOf('host:sky', { kind: { type: 'new_template' }, group_by: [] })
-  const range = { fromMs: base, toMs: base + 10 * HOUR_MS, after: null, isPast: true }
+  const range = { fromMs: base, toMs: base + 10 * HOUR_MS, isPast: true }
   const [found] = await counts.read(requests, range)
   if (found === undefined || found instanceof Error) throw new Error('no answer')
   const byTemplate = summed(found.map((one) => ({ ...one, slot: 0 })))

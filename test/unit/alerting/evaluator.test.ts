@@ -82,7 +82,6 @@ function createWorld(arrivals: Readonly<Record<number, number>>) {
         )
       },
     },
-    arrivals: { newest: async () => [] },
     watermark: { now: async () => T0 + world.storedS * SECOND_MS },
     rules: { list: () => [world.rule] },
     project: async () => undefined,
