@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer'
+
 import { Kernel } from '../wasm/kernel.js'
 import * as layout from '../wasm/layout.js'
 import { hashBytes } from '../lib/hash.js'
@@ -8,7 +10,7 @@ import { toWords } from '../model/words.js'
 import type { RowBlock } from './block.js'
 import { MissList } from './miss-list.js'
 import { writeLanding, type WideRow } from './landing-block.js'
-import { RecordRows, TEXTS_BYTES } from './record-rows.js'
+import { RecordRows, type SyslogMessages, TEXTS_BYTES } from './record-rows.js'
 
 /** The functions of decoding and mining that the encoder calls. */
 export interface BlockLookups {
@@ -90,6 +92,7 @@ export class BlockEncoder {
   #templateGeneration = 0
   readonly #seed = new Int32Array(2)
   #admit: (source: string) => Admission = () => 'parse'
+  #readTime: SyslogMessages['readTime'] = () => null
   #receivedAtMs = 0
   #modelVersion = ''
   #bodyBytes = 0
@@ -117,6 +120,8 @@ export class BlockEncoder {
       },
       checkLevel: (word) => this.#checkLevel(lookups, word),
       levelAtHead: (at, length) => lookups.levelAtHead(kernel.view(at, length)),
+      isUtf8: (at, length) => (isUtf8(kernel.view(at, length)) ? 1 : 0),
+      clockTime: (at, length) => this.#readTime(kernel.text(at, length)) ?? 0,
       templateOf: (lo, hi) => lookups.templateNo(lo | 0, hi | 0),
       constantTextOf: (no) => this.#constantTextOf(lookups.constantText(no), no),
     })
@@ -178,15 +183,15 @@ export class BlockEncoder {
     const { word, source, empty } = this.#defaultsOf(context)
     const at = kernel.calls.bodyAt(bytes.length + TEXTS_BYTES)
     kernel.bytes.set(bytes, at)
-    this.records.begin(bytes, at)
-    const { nowMs, maxMessageBytes, isUtf8, isUtc } = context
+    this.records.begin(at, bytes.length)
+    const { nowMs, maxMessageBytes, isUtc } = context
     kernel.calls.beginBody(
       nowMs,
       maxMessageBytes,
       word,
       source,
       empty,
-      isUtf8 ? 1 : 0,
+      context.isUtf8 ? 1 : 0,
       isUtc ? 1 : 0,
     )
   }
@@ -209,6 +214,22 @@ export class BlockEncoder {
     const [accepted, dropped] = [calls.acceptedLines(), calls.droppedLines()]
     const at = calls.addressOf(layout.PASSED_HEADS)
     return { next, accepted, dropped, heads: this.#kernel.words32(at, accepted + dropped) }
+  }
+
+  /**
+   * Adds messages of a batch of syslog, those with the numbers from `from` to before `to`, up to the first that must be parsed,
+   * whose number is `next`.
+   */
+  readMessages(
+    { table, priorities, readTime }: SyslogMessages,
+    from: number,
+    to: number,
+  ): LinesRead {
+    const kernel = this.#kernel
+    this.#readTime = readTime
+    kernel.bytes.set(priorities, kernel.calls.prioritiesAt())
+    const next = kernel.calls.readMessages(table, from, to)
+    return { next, accepted: kernel.calls.acceptedLines(), dropped: kernel.calls.droppedLines() }
   }
 
   /** Makes a line of the body a head of records. @param source is that of records that name none */

@@ -14,7 +14,7 @@ import { isOfProtocol, type BodyTask, type LineError } from './block.js'
 import { UTC } from './formats/zone.js'
 import { onceKey } from './once.js'
 import { RECORD_DROPPED, RECORD_UNREAD } from '../wasm/layout.js'
-import type { Member, RecordTaker } from './record-rows.js'
+import type { Member, RecordTaker, SyslogMessages } from './record-rows.js'
 import type { ReplyWriter } from './protocols/protocol.js'
 import { verdictOf } from './verdicts.js'
 
@@ -95,6 +95,13 @@ export class BodySink implements EventSink, RecordTaker {
     this.#accepted += accepted
     this.#dropped += dropped
     return { next, heads }
+  }
+
+  takeMessages(messages: SyslogMessages, from: number, to: number): number {
+    const { next, accepted, dropped } = this.#encoders.block.readMessages(messages, from, to)
+    this.#accepted += accepted
+    this.#dropped += dropped
+    return next
   }
 
   setDefaultSource(source: string): void {

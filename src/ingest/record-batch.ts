@@ -1,7 +1,13 @@
 /** What takes the records that a framing finds in a stream. */
 export interface RecordSink {
-  /** @param isCut whether only the beginning of a record beyond the limit is there */
+  /**
+   * Takes a part of `bytes`, which stay as they are until `settle`.
+   *
+   * @param isCut whether only the beginning of a record beyond the limit is there
+   */
   record(bytes: Buffer, from: number, to: number, isCut: boolean): void
+  /** To be called before the bytes of the last records change. */
+  settle(): void
 }
 
 /** Splits the stream of one connection into records, as its protocol separates them. */
@@ -16,19 +22,27 @@ export interface Framing {
 }
 
 const FIRST_BYTES = 4096
-const LENGTH_BYTES = 4
+const WORD_BYTES = 4
+/** Of the table, for each record. */
+const EXTENT_BYTES = 2 * WORD_BYTES
 /** Set in the length of a record that was cut. */
 const CUT = 0x8000_0000
+/** What stands between two records, such as a line feed, is copied with them up to this length. */
+const MAX_GAP = 32
+const NO_BYTES: Buffer = Buffer.alloc(0)
 
 /**
- * Records of one sender as one body: the length of the sender's address and the address, then for each record its length and
- * its bytes. Lengths are four bytes, little-endian; that of the address is one byte.
+ * Records of one sender as one body: the length of the sender's address and the address, the bytes of the records, a table of
+ * where each begins and how long it is, and the number of records. The length of the address is one byte, all else four bytes,
+ * little-endian. Records that stand one after the other are copied at once, with what is between them.
  */
 export class RecordBatch implements RecordSink {
   readonly #sender: Buffer
-  #bytes = Buffer.alloc(0)
+  #bytes = NO_BYTES
   #size = 0
-  #records = 0
+  #table: number[] = []
+  /** The part of a stream that is to be copied. */
+  readonly #run = { bytes: NO_BYTES, from: 0, to: 0 }
 
   /** @param sender address of the sender */
   constructor(sender: string) {
@@ -36,29 +50,48 @@ export class RecordBatch implements RecordSink {
   }
 
   get size(): number {
-    return this.#size
+    return this.#size + (this.#run.to - this.#run.from) + this.#table.length * WORD_BYTES
   }
 
   get records(): number {
-    return this.#records
+    return this.#table.length / 2
   }
 
   record(bytes: Buffer, from: number, to: number, isCut: boolean): void {
-    const length = to - from
+    const run = this.#run
     if (this.#size === 0) this.#begin()
-    this.#reserve(LENGTH_BYTES + length)
-    this.#bytes.writeUInt32LE((isCut ? CUT | length : length) >>> 0, this.#size)
-    bytes.copy(this.#bytes, this.#size + LENGTH_BYTES, from, to)
-    this.#size += LENGTH_BYTES + length
-    this.#records += 1
+    if (bytes !== run.bytes || from < run.to || from > run.to + MAX_GAP) {
+      this.settle()
+      run.bytes = bytes
+      run.from = from
+    }
+    run.to = to
+    this.#table.push(this.#size + from - run.from, isCut ? to - from + CUT : to - from)
+  }
+
+  settle(): void {
+    const { bytes, from, to } = this.#run
+    if (to > from) {
+      this.#reserve(to - from)
+      this.#size += bytes.copy(this.#bytes, this.#size, from, to)
+    }
+    this.#run.bytes = NO_BYTES
+    this.#run.from = 0
+    this.#run.to = 0
   }
 
   /** Returns the body and begins the next one. */
   take(): Buffer {
+    this.settle()
+    if (this.records > 0) {
+      const words = Uint32Array.from([...this.#table, this.records])
+      this.#reserve(words.byteLength)
+      this.#size += Buffer.from(words.buffer).copy(this.#bytes, this.#size)
+    }
     const body = this.#bytes.subarray(0, this.#size)
-    this.#bytes = Buffer.alloc(0)
+    this.#bytes = NO_BYTES
     this.#size = 0
-    this.#records = 0
+    this.#table = []
     return body
   }
 
@@ -79,46 +112,52 @@ export class RecordBatch implements RecordSink {
 }
 
 /** Where a record of a batch is. */
-export interface RecordExtent {
+interface RecordExtent {
   readonly from: number
   readonly to: number
   readonly isCut: boolean
-  /** From 1 on. */
-  readonly line: number
 }
 
 export interface BatchReader {
   /** Address of the sender. */
   readonly sender: string
   readonly bytes: Buffer
-  /** Calls `take` with the extent of each record, which is another one afterwards. @returns the number of records */
-  extents(take: (extent: RecordExtent) => void): number
+  /** Number of the records. */
+  readonly records: number
+  /** Where the table of extents begins. */
+  readonly table: number
+  /** @param no from 0 on */
+  extent(no: number): RecordExtent
   /** Calls `take` with each record and its number from 1 on. @returns the number of records */
   each(take: (record: Buffer, isCut: boolean, line: number) => void): number
 }
 
-/** Reads what `RecordBatch` wrote. Of other bytes it reads what can be read. */
+/** Reads what `RecordBatch` wrote. Other bytes are a batch without records, or with some parts of them as records. */
 export function readBatch(body: Uint8Array): BatchReader {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  const first = 1 + (bytes[0] ?? 0)
-  const extents: BatchReader['extents'] = (take) => {
-    const extent = { from: 0, to: 0, isCut: false, line: 0 }
-    for (let at = first; at + LENGTH_BYTES <= bytes.length;) {
-      const word = bytes.readUInt32LE(at)
-      extent.from = at + LENGTH_BYTES
-      at = extent.from + (word & ~CUT)
-      extent.to = Math.min(at, bytes.length)
-      extent.isCut = (word & CUT) !== 0
-      extent.line += 1
-      take(extent)
-    }
-    return extent.line
+  const first = Math.min(1 + (bytes[0] ?? 0), bytes.length)
+  const end = Math.max(first, bytes.length - WORD_BYTES)
+  const most = Math.floor((end - first) / EXTENT_BYTES)
+  const records = most === 0 ? 0 : Math.min(bytes.readUInt32LE(end), most)
+  const table = end - records * EXTENT_BYTES
+  const extent = (no: number): RecordExtent => {
+    const at = table + no * EXTENT_BYTES
+    const length = bytes.readUInt32LE(at + WORD_BYTES)
+    const from = Math.min(bytes.readUInt32LE(at), table)
+    return { from, to: Math.min(from + (length & ~CUT), table), isCut: (length & CUT) !== 0 }
   }
   return {
     sender: bytes.toString('latin1', 1, first),
     bytes,
-    extents,
-    each: (take) =>
-      extents(({ from, to, isCut, line }) => take(bytes.subarray(from, to), isCut, line)),
+    records,
+    table,
+    extent,
+    each: (take) => {
+      for (let no = 0; no < records; no++) {
+        const { from, to, isCut } = extent(no)
+        take(bytes.subarray(from, to), isCut, no + 1)
+      }
+      return records
+    },
   }
 }

@@ -1,5 +1,3 @@
-import { isUtf8 } from 'node:buffer'
-
 import type { Kernel } from '../wasm/kernel.js'
 import * as layout from '../wasm/layout.js'
 import type { LineTaker } from './formats/ndjson.js'
@@ -22,6 +20,13 @@ export type Member = keyof typeof MEMBERS
  * the same record means as a line of `/ingest`.
  */
 export interface RecordTaker extends LineTaker {
+  /**
+   * Encodes messages of a batch of syslog, those with the numbers from `from` to before `to`, up to the first that must be
+   * parsed.
+   *
+   * @returns the number of the message behind them
+   */
+  takeMessages(messages: SyslogMessages, from: number, to: number): number
   /**
    * Makes a line of the body a head: further lines with the same bytes stand before a record each.
    *
@@ -48,6 +53,16 @@ export interface RecordTaker extends LineTaker {
   put(timeMs: number, from: number, to: number): boolean
 }
 
+/** What is known of a batch of syslog. */
+export interface SyslogMessages {
+  /** Where the table of extents begins. */
+  readonly table: number
+  /** What the priorities mean, as `wasm/layout.ts` says. */
+  readonly priorities: Uint8Array
+  /** Reads a time without a year, as ms since 1970. @returns null for another text */
+  readonly readTime: (text: string) => number | null
+}
+
 const TEXT_BYTES = 1024
 const TAGS_BYTES = 8192
 /** Memory for the texts behind a body. */
@@ -56,8 +71,8 @@ export const TEXTS_BYTES = 16 * TEXT_BYTES + TAGS_BYTES
 /** Adds records of one body to the block that the kernel builds. */
 export class RecordRows {
   readonly #kernel: Kernel
-  #body: Uint8Array = new Uint8Array(0)
   #bodyAt = 0
+  #textsAt = 0
   /** A bit for each member that has a text. */
   #seen = 0
   /** A bit for each member whose text must be decoded. */
@@ -68,9 +83,9 @@ export class RecordRows {
   }
 
   /** Begins a body, whose copy in the kernel is at an address. */
-  begin(body: Uint8Array, bodyAt: number): void {
-    this.#body = body
+  begin(bodyAt: number, bodyBytes: number): void {
     this.#bodyAt = bodyAt
+    this.#textsAt = bodyAt + bodyBytes
     this.#seen = 0
     this.#unfit = 0
   }
@@ -85,16 +100,10 @@ export class RecordRows {
     else this.#unfit |= bit
   }
 
-  /** @returns a `RECORD_…` of `wasm/layout.ts` but `RECORD_HIGH` */
+  /** @returns a `RECORD_…` of `wasm/layout.ts` */
   put(timeMs: number, from: number, to: number): number {
     if (this.#unfit !== 0) return layout.RECORD_UNREAD
-    const { calls } = this.#kernel
-    const start = this.#bodyAt + from
-    const verdict = calls.addRecord(this.#seen, timeMs, start, to - from, 0)
-    if (verdict !== layout.RECORD_HIGH) return verdict
-    return isUtf8(this.#body.subarray(from, to))
-      ? calls.addRecord(this.#seen, timeMs, start, to - from, 1)
-      : layout.RECORD_UNREAD
+    return this.#kernel.calls.addRecord(this.#seen, timeMs, this.#bodyAt + from, to - from)
   }
 
   /** Writes a text behind the body. @returns false for one that is long, or not of printable ASCII */
@@ -103,7 +112,7 @@ export class RecordRows {
     if (text.length > (isTags ? TAGS_BYTES : TEXT_BYTES)) return false
     const { bytes, calls } = this.#kernel
     // The tags are the last of the members.
-    const at = this.#bodyAt + this.#body.length + no * TEXT_BYTES
+    const at = this.#textsAt + no * TEXT_BYTES
     for (let i = 0; i < text.length; i++) {
       const code = text.charCodeAt(i)
       if (code < 0x20 || code > 0x7e) return false

@@ -28,7 +28,9 @@ interface Exports {
   readHeaded(from: number, length: number, most: number): number
   setDefaultSource(source: number): void
   setMember(member: number, start: number, length: number): number
-  addRecord(seen: number, ms: number, start: number, length: number, isUtf8: number): number
+  addRecord(seen: number, ms: number, start: number, length: number): number
+  prioritiesAt(): number
+  readMessages(table: number, first: number, end: number): number
   acceptedLines(): number
   droppedLines(): number
   internAt(at: number, length: number): number
@@ -93,6 +95,10 @@ export interface KernelImports {
   checkLevel(word: number): number
   /** Returns the index into SEVERITIES of the level that an ASCII message states at its head. */
   levelAtHead(at: number, length: number): number
+  /** Returns 1 for bytes that are UTF-8, else 0. */
+  isUtf8(at: number, length: number): number
+  /** Returns the ms since 1970 of a time of syslog without a year, 0 for another text. */
+  clockTime(at: number, length: number): number
   /** Returns the number of the template that has this signature, 0 when unknown. */
   templateOf(lo: number, hi: number): number
   /** Called once per template and block. Returns 1 + the word that is its constant text, 0 = its messages are stored whole. */
@@ -113,6 +119,8 @@ export const NO_IMPORTS: KernelImports = {
   checkName: refuse,
   checkLevel: refuse,
   levelAtHead: refuse,
+  isUtf8: refuse,
+  clockTime: refuse,
   templateOf: refuse,
   constantTextOf: refuse,
 }

@@ -62,8 +62,11 @@ export const MEMBER_TAGS = 11
 /** What came of a record whose members are known; 1 when it is stored. */
 export const RECORD_UNREAD = 0
 export const RECORD_DROPPED = 2
-/** The message has bytes beyond ASCII, of which the caller must say that they are UTF-8. */
-export const RECORD_HIGH = 3
+
+/** Priorities of syslog: eight for each of 24 facilities. */
+export const PRIORITIES = 192
+/** For each: the length of its severity and that of its tags, then both; the tags are JSON without the first brace. */
+export const PRIORITY_BYTES = 64
 
 /** The verdict on the messages of a source in one body. */
 export const STORE_MESSAGES = 1

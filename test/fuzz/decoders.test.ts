@@ -66,6 +66,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   scan: 'lines',
   // and unit/ingest/body-encoder with what parses each line
   readHeaded: 'body-encoder',
+  readMessages: 'body-encoder',
 }
 
 t.test('whatever reads bytes from outside is tried by a target', { timeout: 0 }, async (t) => {

@@ -262,29 +262,6 @@ export const SYSLOG_FORMS: readonly TextForm[] = [
 /** The forms that the message of a syslog line may have. */
 export const INNER_FORMS: readonly TextForm[] = TEXT_FORMS.filter(({ isInner }) => isInner === true)
 
-const BRACKET = 0x5b
-const SLASH = 0x2f
-const isDigit = (byte: number | undefined): boolean =>
-  byte !== undefined && byte >= 0x30 && byte <= 0x39
-
-/**
- * Whether a text is surely no message of one of `INNER_FORMS` and no JSON, with or without a cookie: those that have no day in
- * brackets begin with one of a few words.
- */
-export function isNoInner(bytes: Buffer, from: number, to: number): boolean {
-  if (FIRST_OF_INNER.has(bytes[from] ?? 0)) {
-    const start = bytes.toString('latin1', from, Math.min(from + 5, to))
-    if (/^(?:[ {@]|CEF:|LEEF:|node=|type=)/.test(start)) return false
-  }
-  for (let at = from; at + 3 < to; at++) {
-    if (bytes[at] !== BRACKET || !isDigit(bytes[at + 1]) || !isDigit(bytes[at + 2])) continue
-    if (bytes[at + 3] === SLASH) return false
-  }
-  return true
-}
-
-const FIRST_OF_INNER: ReadonlySet<number> = new Set(Buffer.from(' {@CLnt'))
-
 /** 12 verbose stack Error: …, in npm's debug logs: the lines of one number are a record. */
 export const NPM_FORMS: readonly TextForm[] = [
   form(String.raw`(?<seq>\d{1,9}) (?<mark>silly|verbose|info|timing|http|notice|warn|error) ?`, {

@@ -53,6 +53,7 @@ export class ForwardSession implements Session {
   push(chunk: Buffer): void {
     if (this.#isBroken) return
     const problem = this.#framing.push(chunk, (message) => this.#take(message))
+    this.#batch.settle()
     if (problem !== null) this.#break(problem)
     if (this.#batch.size >= BATCH_BYTES) this.#pass()
   }

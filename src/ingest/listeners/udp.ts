@@ -57,6 +57,7 @@ export async function openUdp(options: UdpOptions): Promise<UdpListener> {
       batches.set(address, batch)
     }
     options.read(datagram, sender, batch)
+    batch.settle()
     if (batch.size >= BATCH_BYTES) options.submit(batch.take())
   })
   const ticker = setInterval(pass, TICK_MS)

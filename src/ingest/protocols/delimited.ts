@@ -24,6 +24,7 @@ export class DelimitedFraming implements Framing {
   push(chunk: Buffer, sink: RecordSink): void {
     this.#stream.append(chunk)
     while (this.#step(sink));
+    sink.settle()
     this.#stream.settle()
   }
 
@@ -34,6 +35,7 @@ export class DelimitedFraming implements Framing {
     const { from, to } = this.#stream
     if (!this.#isSkipped) this.#emit(sink, from, to)
     this.#stream.from = to
+    sink.settle()
     this.#stream.settle()
   }
 

@@ -1,6 +1,6 @@
 import type { DecodeContext } from '../../model/event.js'
 import type { RecordDecoder } from '../formats/record.js'
-import type { Member, RecordTaker } from '../record-rows.js'
+import type { Member, RecordTaker, SyslogMessages } from '../record-rows.js'
 
 /**
  * Hands records to the block without making objects of them, which is the quickest way for a protocol (bench/NOTES.md). What
@@ -53,6 +53,19 @@ export class RecordFeed {
     const taken = this.#taker.takeHeaded(from, this.#decoder.left + 1)
     this.#decoder.count(taken.heads.length)
     return taken
+  }
+
+  /**
+   * Adds messages of a batch of syslog, those with the numbers from `from` to before `to`.
+   *
+   * @returns the number of the first that must be decoded, `to` for none
+   */
+  messages(messages: SyslogMessages, from: number, to: number): number {
+    if (this.#taker === null) return from
+    const most = from + this.#decoder.left + 1
+    const next = this.#taker.takeMessages(messages, from, Math.min(to, most))
+    this.#decoder.count(next - from)
+    return next
   }
 
   /** Adds the line of JSON at an offset. @returns the offset behind it, or the same for a line that must be decoded */

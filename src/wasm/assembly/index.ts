@@ -12,6 +12,7 @@ import { setSecrets } from './hash'
 import * as line from './line'
 import { newBytes, reserve, zeroed } from './memory'
 import { initScan, scan } from './scan'
+import * as syslog from './syslog'
 import { epochTime, isoTime } from './time'
 import * as words from './words'
 
@@ -36,9 +37,15 @@ declare function checkLevel(word: u32): u32
 @external('env', 'levelAtHead')
 declare function levelAtHead(at: usize, length: u32): u32
 
+/** Whether bytes are UTF-8. */
+// @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
+@external('env', 'isUtf8')
+declare function isUtf8(at: usize, length: u32): u32
+
 initBytes()
 initScan()
 line.initLine()
+syslog.initSyslog()
 
 /** The caller writes bodies and texts here before it passes their offsets. */
 const input = newBytes(2 * 1024 * 1024)
@@ -108,6 +115,7 @@ export function beginBody(
   mayLackZone = utc
   body++
   heads.clearHeads()
+  syslog.forgetClock()
 }
 
 /** Sets the source of the next lines that name none. */
@@ -218,16 +226,49 @@ export function setMember(member: u32, start: usize, length: usize): bool {
  * @param seen a bit for each member that was set
  * @param ms since 1970, 0 for a record without a time
  * @param start address of the message
- * @param isUtf8 whether bytes beyond ASCII are known to be UTF-8
  * @returns a `RECORD_…` of `layout.ts`
  */
-export function addRecord(seen: u32, ms: f64, start: usize, length: usize, isUtf8: bool): u32 {
+export function addRecord(seen: u32, ms: f64, start: usize, length: usize): u32 {
   line.forgetNames()
   const kinds = line.kindsOf(start, start + length)
-  if ((kinds & line.HIGH) != 0 && !isUtf8) return layout.RECORD_HIGH
+  if ((kinds & line.HIGH) != 0 && isUtf8(start, <u32>length) == 0) return layout.RECORD_UNREAD
   if (ms != 0 && !(ms >= LEAST_MS && ms < 1e14)) return layout.RECORD_UNREAD
   if (!readFields(seen, ms == 0 ? nowMs : <i64>ms)) return layout.RECORD_UNREAD
   return addText(seen, start, length, kinds)
+}
+
+/** @returns the address for what the priorities of syslog mean; see `layout.ts` */
+export function prioritiesAt(): usize {
+  return syslog.priorities
+}
+
+/**
+ * Reads messages of a batch of syslog, whose form `record-batch.ts` has: those with the numbers from `first` to before `end`.
+ *
+ * @param table offset of the table of extents
+ * @returns the number of the first message that must be parsed, `end` when all were read
+ */
+export function readMessages(table: usize, first: u32, end: u32): u32 {
+  const base = input.ptr
+  const limit = base + table
+  const sender = base + 1
+  const senderEnd = sender + <usize>load<u8>(base)
+  accepted = 0
+  dropped = 0
+  if (senderEnd > limit || !syslog.isPrintable(sender, senderEnd)) return first
+  let no = first
+  for (; no < end; no++) {
+    const extent = limit + no * 8
+    const from = base + <usize>load<u32>(extent)
+    // That of a message that was cut is beyond all bytes.
+    const to = from + <usize>load<u32>(extent, 4)
+    if (from > limit || to < from || to > limit || !syslog.readHead(from, to, sender, senderEnd)) break
+    const verdict = addRecord(syslog.seen, syslog.ms, syslog.textAt, to - syslog.textAt)
+    if (verdict == layout.RECORD_UNREAD) break
+    if (verdict == layout.RECORD_DROPPED) dropped++
+    else accepted++
+  }
+  return no
 }
 
 let recordMs: i64 = 0

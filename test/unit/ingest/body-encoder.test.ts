@@ -8,6 +8,7 @@ import {
   dictionary,
   integer,
   jsonValue,
+  nat,
   oneof,
   option,
   string,
@@ -30,7 +31,8 @@ import { hashText } from '../../../src/lib/hash.js'
 import { SEVERITIES, type CanonicalEvent } from '../../../src/model/event.js'
 import type { BlockResult, BodyTask, ProtocolFormat, RowBlock } from '../../../src/ingest/block.js'
 import { parserOf } from '../../../src/ingest/protocols/table.js'
-import { RecordBatch } from '../../../src/ingest/record-batch.js'
+import { PRIORITIES } from '../../../src/ingest/protocols/syslog/priority.js'
+import { readBatch, RecordBatch } from '../../../src/ingest/record-batch.js'
 import { BlockEncoder, type Identity } from '../../../src/ingest/block-encoder.js'
 import { BodyEncoder } from '../../../src/ingest/body-encoder.js'
 import { DeadLetterEncoder } from '../../../src/writer/dead-letter-encoder.js'
@@ -561,6 +563,87 @@ void test('records that are handed on in parts give the same block as decoded on
     t.same(shown(parts.block), shown(decoded.block), format)
     t.equal(parts.bodies[0]?.accepted, got.events.length, format)
   }
+})
+
+/** Parts of messages of syslog, most of them plain; `#` is the number of the message. */
+const SYSLOG_PARTS = [
+  ['<134>1 ', '<134>1 ', '<0>1 ', '<13>', '<7>', '<192>1 ', '1 '],
+  ['2026-11-21T09:28:19.123456Z ', '2026-11-21T10:28:19+01:00 ', 'Nov  1 09:28:21 ', '- ', ''],
+  ['web-1 ', 'web-1 ', '- ', 'h: ', 'wéb ', '[::1] '],
+  ['app ', 'app ', 'app: ', 'cron[77]: ', '- ', 'CEF: ', '0a '],
+  ['12 ID7 ', '- - ', '007 - ', ''],
+  [
+    '- ',
+    '[a@1 b="c" d.e="5"] ',
+    '[a PID="1"] ',
+    '[a trace_id="t"][b c="2"] ',
+    '[a b="1"][c b="2"] ',
+    '',
+  ],
+  ['- ', '', '', '[a b=""] ', '[a] ', '[a b="c"]', '[a b="]"] '],
+  [
+    'order # paid',
+    '\uFEFFGrüße #',
+    ' blank',
+    '{"msg":"#"}',
+    'LEEF:1.0',
+    'two\nlines',
+    '\u0001',
+    '',
+  ],
+  ['', '', '', ' 10.0.0.1 - - [21/Nov/2026:09:28:19 +0000] "GET / HTTP/1.1" 200 2'],
+] as const
+
+void test('messages of syslog mean the same whether they are parsed or not', async (t) => {
+  const [encoder, other] = [createEncoder(), createEncoder()]
+  const body = { format: 'syslog/messages', protocol: 'syslog' } as const
+  let accepted = 0
+  const whole = tuple(...SYSLOG_PARTS.map((parts) => constantFrom(...parts)))
+  // A character at any place is another one.
+  const mark = constantFrom(...' "[]\\:-=.1Aé\0'.split(''))
+  const message = tuple(whole, option(tuple(nat(100), mark))).map(([parts, change]) => {
+    const text = parts.join('')
+    if (change === null) return text
+    return text.slice(0, change[0]) + change[1] + text.slice(change[0] + 1)
+  })
+  await assertAll(array(message, { minLength: 1 }), async (all) => {
+    const bytes = batchOf(all.map((text, i) => text.replace('#', String(i))))
+    const got = collect()
+    parserOf(body.format)(bytes, { ...ingestContext, maxMessageBytes: MAX_MESSAGE }, got)
+    const parts = await encode(encoder, [{ ...body, bytes: bytesOf(bytes) }])
+    const decoded = await encode(other, [{ format: 'events', events: got.events }])
+    accepted += got.events.length
+    return (
+      isDeepStrictEqual(shown(parts.block), shown(decoded.block)) &&
+      parts.bodies[0]?.accepted === got.events.length
+    )
+  })
+  t.ok(accepted > 500, `${accepted} accepted`)
+})
+
+void test('plain messages of syslog are not parsed', (t) => {
+  const body = batchOf([
+    '<134>1 2026-11-21T09:28:19.123456Z web-1 checkout 12 ID7 - order 17 paid',
+    '<9>1 - - - - - [a@1 b="c"][meta sequenceId="12"] \uFEFFGrüße',
+    '<13>Nov 21 09:28:21 web-2 cron[77]: job 5 done',
+    '<14>2026-11-21T09:28:22.5+00:00 web-2 su: session opened',
+    '<14>python: without a time',
+  ])
+  const block = createBlock()
+  block.begin(NOW, 'v1')
+  const context = {
+    nowMs: NOW,
+    environment: 'production',
+    defaultSource: 'a',
+    maxMessageBytes: 400,
+    isUtf8: true,
+    isUtc: true,
+  }
+  block.beginBody(body, context, () => 'store')
+  const { table, records } = readBatch(body)
+  const messages = { table, priorities: PRIORITIES, readTime: () => NOW }
+  t.same(block.readMessages(messages, 0, records), { next: 4, accepted: 4, dropped: 0 })
+  t.end()
 })
 
 /** Lines of bulk requests; `#` is the number of the line. */

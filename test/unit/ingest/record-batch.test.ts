@@ -33,10 +33,32 @@ void test('a batch gives back the records of a sender', async (t) => {
   )
 })
 
-void test('bytes that are no batch are read as far as they go', async (t) => {
-  const records = (bytes: readonly number[]): number =>
-    readBatch(Uint8Array.from(bytes)).each(() => undefined)
-  t.equal(records([]), 0)
-  t.equal(records([200]), 0)
-  t.equal(records([0, 255, 255, 255, 255, 1]), 1)
+void test('records of one chunk are copied together, and may change afterwards', async (t) => {
+  const batch = new RecordBatch('')
+  const chunk = Buffer.from(`one\ntwo\n${' '.repeat(100)}three`)
+  batch.record(chunk, 0, 3, false)
+  batch.record(chunk, 4, 7, true)
+  batch.record(chunk, 108, 113, false)
+  batch.record(chunk, 0, 1, false)
+  batch.settle()
+  chunk.fill(0xff)
+  const body = batch.take()
+  const got: string[] = []
+  readBatch(body).each((bytes, isCut) => got.push(`${bytes.toString()}${isCut ? '…' : ''}`))
+  t.same(got, ['one', 'two…', 'three', 'o'])
+  t.equal(body.length, 1 + 'one\ntwothreeo'.length + 4 * 8 + 4)
+})
+
+void test('bytes that are no batch have records within them, or none', async (t) => {
+  const records = (bytes: readonly number[]): number[] => {
+    const lengths: number[] = []
+    readBatch(Uint8Array.from(bytes)).each(({ length }) => lengths.push(length))
+    return lengths
+  }
+  t.same(records([]), [])
+  t.same(records([200]), [])
+  t.same(records([0, 255, 255, 255, 255, 1]), [])
+  const extent = [1, 0, 0, 0, 255, 255, 255, 127]
+  t.same(records([0, 7, 7, ...extent, 1, 0, 0, 0]), [2])
+  t.same(records([0, 7, 7, ...extent, 9, 0, 0, 0]), [2], 'with more than there are')
 })

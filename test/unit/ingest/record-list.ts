@@ -16,5 +16,6 @@ export function recordList(): RecordList {
     record: (bytes, from, to, isCut) => {
       records.push({ text: bytes.toString('utf8', from, to), isCut })
     },
+    settle: () => undefined,
   }
 }

@@ -78,11 +78,13 @@ export class SyslogFraming implements Framing {
     this.#stream.append(chunk)
     this.#nulAt = this.#findNul(this.#unread)
     while (this.#step(sink, false));
+    sink.settle()
     this.#stream.settle()
   }
 
   idle(sink: RecordSink): void {
     this.#close(sink)
+    sink.settle()
     this.#stream.settle()
   }
 
@@ -90,6 +92,7 @@ export class SyslogFraming implements Framing {
     this.#nulAt = this.#findNul(this.#unread)
     while (this.#step(sink, true));
     this.#close(sink)
+    sink.settle()
   }
 
   /** Before it there is no end of line that was not read. */

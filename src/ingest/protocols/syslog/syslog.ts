@@ -4,12 +4,12 @@ import { type Draft, emptyDraft, finishDraft, usableSource } from '../../formats
 import { RecordDecoder } from '../../formats/record.js'
 import { unwrapHead } from '../../formats/text.js'
 import { SYSLOG_FORMS, TEXT_FORMS } from '../../formats/text-forms.js'
+import { parseTimestamp } from '../../formats/timestamp.js'
 import { readHead } from '../../formats/text-line.js'
 import { readBatch } from '../../record-batch.js'
 import type { RecordTaker } from '../../record-rows.js'
 import { RecordFeed } from '../record-feed.js'
-import { FACILITIES, FINE_LEVELS } from './priority.js'
-import { SimpleMessages } from './simple-messages.js'
+import { FACILITIES, FINE_LEVELS, PRIORITIES } from './priority.js'
 
 /**
  * Decodes syslog messages (RFC 5424, RFC 3164 and what programs send in their place), each a record of a batch. The program is
@@ -23,18 +23,26 @@ export function decodeSyslog(
   taker: RecordTaker | null = null,
 ): void {
   const decoder = new RecordDecoder(context, sink)
-  const { sender, bytes, extents } = readBatch(body)
+  const { sender, bytes, records, table, extent } = readBatch(body)
   const feed = new RecordFeed(bytes, context, decoder, taker)
-  const simple = new SimpleMessages(bytes, { feed, sender, clock: context })
-  extents(({ from, to, isCut, line }) => {
-    if (!isCut && simple.take(from, to)) return
+  const readTime = (text: string) => readClockTime(text, context)
+  for (let no = 0; no < records; no++) {
+    no = feed.messages({ table, priorities: PRIORITIES, readTime }, no, records)
+    if (no >= records) break
+    const { from, to, isCut } = extent(no)
     const text = bytes.toString('utf8', from, to)
     const decoded = isCut
       ? tooLong(context)
       : finishDraft(readMessage(text, sender, context, decoder), context)
-    decoder.put(line, decoded, () => text)
-  })
+    decoder.put(no + 1, decoded, () => text)
+  }
 }
+
+/** Reads `Nov 21 09:28:19`. */
+const readClockTime = (text: string, context: DecodeContext): number | null =>
+  /^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d$/.test(text)
+    ? parseTimestamp(text.replace('  ', ' '), context)
+    : null
 
 const tooLong = ({ maxMessageBytes }: DecodeContext) =>
   ({

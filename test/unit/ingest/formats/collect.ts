@@ -85,6 +85,10 @@ export class DecodingTaker implements RecordTaker {
     return { next, taken: 0 }
   }
 
+  takeMessages(_: unknown, from: number): number {
+    return from
+  }
+
   setHead(): void {}
 
   takeHeaded(next: number): { readonly next: number; readonly heads: Uint32Array } {
