@@ -57,14 +57,9 @@ const deadSql = statement<
   { readonly bucket: number; readonly dead: number }
 >('analytics_dead')
 
-const sourceDeadSql = statement<
-  { readonly sources: readonly string[]; readonly from_ms: number; readonly to_ms: number },
-  { readonly name: string; readonly dead: number }
->('analytics_source_dead')
-
 interface AnalyticsDeps {
   readonly store: Pick<Store, 'query'>
-  readonly sourceStats: Pick<SourceStats, 'totals'>
+  readonly sourceStats: Pick<SourceStats, 'totals' | 'deadLetters'>
   readonly nowMs?: () => number
 }
 
@@ -107,14 +102,13 @@ export function createAnalytics({ store, sourceStats, nowMs = Date.now }: Analyt
         sourceStats.totals(null, signal),
       ])
       const sources = rows.map(({ source }) => source)
-      const span = { from_ms: edges.from * 1000, to_ms: now }
-      const dead = await store.query(sourceDeadSql, { sources, ...span }, options(signal))
-      const deadOf = new Map(dead.map((row) => [row.name, row.dead]))
+      const span = { fromMs: edges.from * 1000, toMs: now }
+      const dead = await sourceStats.deadLetters(sources, span, signal)
       return rows.map(({ source, occurrences, errors }) => ({
         source,
         count: occurrences,
         errors,
-        deadLetters: deadOf.get(source) ?? 0,
+        deadLetters: dead.get(source) ?? 0,
         lastEventAtMs: totals.get(source)?.lastEventAtMs ?? 0,
       }))
     },

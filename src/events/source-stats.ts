@@ -18,6 +18,10 @@ type Row = {
 }
 
 const totalsSql = statement<{ readonly sources: readonly string[] }, Row>('source_totals')
+const deadSql = statement<
+  { readonly sources: readonly string[]; readonly from_ms: number; readonly to_ms: number },
+  { readonly name: string; readonly dead: number }
+>('source_dead_letters')
 
 export const createSourceStats = (store: Pick<Store, 'query'>) => ({
   /**
@@ -38,5 +42,15 @@ export const createSourceStats = (store: Pick<Store, 'query'>) => ({
         { events, occurrences, lastEventAtMs },
       ]),
     )
+  },
+  /** Dead letters that arrived in a span, of those of the sources that have some. */
+  deadLetters: async (
+    sources: readonly string[],
+    { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+    signal?: AbortSignal,
+  ): Promise<ReadonlyMap<string, number>> => {
+    const params = { sources, from_ms: fromMs, to_ms: toMs }
+    const rows = await store.query(deadSql, params, signal === undefined ? {} : { signal })
+    return new Map(rows.map(({ name, dead }) => [name, dead]))
   },
 })

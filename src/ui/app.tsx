@@ -71,7 +71,8 @@ function Screen({ path }: { readonly path: string }) {
   if (incident !== undefined) return <IncidentScreen key={incident} id={incident} />
   if (path === '/insights') return <Insights />
   if (path.startsWith('/admin')) return <Admin />
-  return null
+  // The address of the default view is asked for.
+  return <main class="found waiting" aria-busy="true" />
 }
 
 const ExportProgress = lazy(async () => (await import('./later.js')).ExportProgress)

@@ -257,8 +257,19 @@ async function explore(
   await page.waitForSelector('.variable-menu a:has-text("Top values")')
   await page.keyboard.press('Escape')
   await page.waitForSelector('.variable-menu', { state: 'detached' })
+  t.comment('by keyboard: the arrows choose it, Enter opens its menu')
   await page.locator('.events').focus()
   await page.keyboard.press('j')
+  await page.keyboard.press('ArrowRight')
+  t.equal(await text(page, '.events .message i[role=button]'), '20')
+  t.same(await axe(page), [])
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('.variable-menu button:focus:has-text("Only events")')
+  await page.keyboard.press('ArrowUp')
+  await page.waitForSelector('.variable-menu button:focus:has-text("Open the event")')
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('.events:focus')
+  await page.keyboard.press('ArrowLeft')
   await page.keyboard.press('Enter')
   await page.click('.detail [aria-label^="Only events with this text"] >> nth=0')
   await page.waitForURL(/q=[^&]*%22/)
@@ -447,6 +458,12 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.waitForSelector('text=Paused')
   await send(2)
   await page.waitForSelector('text=Paused · 1 new')
+  await page.keyboard.press('k')
+  await page.waitForSelector('.events .row[data-current]:has-text("tailed 1")')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('.detail .field-rows')
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('.detail', { state: 'detached' })
   t.equal(await page.locator('.events .row:has-text("tailed 2")').count(), 0, 'nothing moves')
   t.same(await axe(page), [])
   await page.keyboard.press(' ')
@@ -471,8 +488,10 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   t.same(await axe(page), [])
 
   t.comment('Sources and dead letters')
+  await service.call('POST /api/sources', { json: { name: 'legacy-billing' } })
   await page.goto(`${service.api}/sources`)
-  await page.waitForSelector('td:has-text("gateway")')
+  await page.waitForSelector('tr:has-text("gateway"):has-text("0 %")')
+  await page.waitForSelector('tr:has-text("legacy-billing"):has-text("100 %")')
   t.same(await axe(page), [])
   await page.click('text=Dead letters')
   await page.waitForSelector('.letters:has-text("legacy-billing")')
@@ -526,6 +545,7 @@ async function narrow(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.setViewportSize({ width: 375, height: 720 })
   for (const path of [
     '/explore?from=now-2h',
+    '/explore?from=now-2h&as=table&cols=time,severity,source,host,priority,trace,message',
     '/live',
     '/templates?from=now-2h',
     '/overview',
@@ -547,6 +567,8 @@ async function narrow(t: Test, page: Page, service: LiveService): Promise<void> 
     const width = await page.evaluate('document.scrollingElement.scrollWidth')
     t.ok(Number(width) <= 375, `${path}: ${width}`)
   }
+  await page.goto(`${service.api}/explore?from=now-2h&as=JSON`)
+  await page.waitForSelector('.events .cell:has-text("\\"severity\\":")')
   t.comment('log-out')
   await page.click('[aria-label="Theme, keys and log-out"]')
   await page.click('text=Log out')

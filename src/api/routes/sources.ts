@@ -36,7 +36,11 @@ function statusOf(
   return totals.lastEventAtMs > Date.now() - DAY_MS ? 'active' : 'stale'
 }
 
-function toSource(source: Source, totals: SourceTotals | undefined): Static<typeof SourceSchema> {
+function toSource(
+  source: Source,
+  totals: SourceTotals | undefined,
+  deadLetters: number,
+): Static<typeof SourceSchema> {
   const seen = totals !== undefined && totals.events > 0
   return {
     name: source.name,
@@ -47,11 +51,27 @@ function toSource(source: Source, totals: SourceTotals | undefined): Static<type
     application_id: source.applicationId,
     retention_days: source.retentionDays ?? null,
     last_event_at: seen ? new Date(totals.lastEventAtMs).toISOString() : null,
+    dead_letters_24h: deadLetters,
   }
 }
 
+/** How sources are shown, with what is counted of them. */
+async function viewOf(
+  sources: readonly Source[],
+  { sourceStats }: Services,
+  signal?: AbortSignal,
+): Promise<(source: Source) => Static<typeof SourceSchema>> {
+  const names = sources.map(({ name }) => name)
+  const nowMs = Date.now()
+  const [totals, dead] = await Promise.all([
+    sourceStats.totals(names, signal),
+    sourceStats.deadLetters(names, { fromMs: nowMs - DAY_MS, toMs: nowMs }, signal),
+  ])
+  return (source) => toSource(source, totals.get(source.name), dead.get(source.name) ?? 0)
+}
+
 const view = async (source: Source, services: Services): Promise<Static<typeof SourceSchema>> =>
-  toSource(source, (await services.sourceStats.totals([source.name])).get(source.name))
+  (await viewOf([source], services))(source)
 
 async function create(
   body: {
@@ -201,7 +221,7 @@ export const sourceRoutes = [
     errors: ['invalid_cursor', 'dependency_unavailable'],
     tokens: 'limited',
     handle: async ({ query: { limit, cursor }, principal, signal }, services) => {
-      const { sources, sourceStats, cursorKey } = services
+      const { sources, cursorKey } = services
       const after = cursor === undefined ? '' : decodeCursor(cursorKey, SOURCE_LIST, cursor, isName)
       const found =
         principal.sources === null
@@ -210,14 +230,12 @@ export const sourceRoutes = [
               .filter(({ name }) => name > after)
               .slice(0, limit + 1)
       const page = found.slice(0, limit)
-      const names = page.map(({ name }) => name)
-      const totals = await sourceStats.totals(names, signal)
-      const views = page.map((source) => toSource(source, totals.get(source.name)))
-      const last = names.at(-1)
-      if (found.length === page.length || last === undefined) return new RouteReply(views)
+      const items = page.map(await viewOf(page, services, signal))
+      const last = page.at(-1)?.name
+      if (found.length === page.length || last === undefined) return new RouteReply(items)
       const next = encodeCursor(cursorKey, SOURCE_LIST, last)
       const link = `</api/sources?limit=${limit}&cursor=${next}>; rel="next"`
-      return new RouteReply(views, { headers: { Link: link } })
+      return new RouteReply(items, { headers: { Link: link } })
     },
   }),
   route({

@@ -57,6 +57,10 @@ export const SourceSchema = Type.Object(
     application_id: Type.Union([Uuid, Type.Null()]),
     retention_days: StoredRetentionDays,
     last_event_at: Type.Union([Timestamp, Type.Null()]),
+    dead_letters_24h: Type.Integer({
+      minimum: 0,
+      description: 'its messages of the last 24 h that could not be stored',
+    }),
   },
   { title: 'Source' },
 )

@@ -61,6 +61,7 @@ export function ApiTokens() {
             ))}
           </tbody>
         </table>
+        {list.items?.length === 0 && <p class="note">No token yet.</p>}
       </div>
       <MoreButton list={list} />
       {isMaking && <NewToken onClose={() => setMaking(false)} onMade={list.reload} />}

@@ -195,7 +195,7 @@ const WindowTable = ({ all, onRemove }: WindowTableProps) => (
             <td class="long">
               <code>{matcherText(one.matchers)}</code>
             </td>
-            <td>{one.days.join(', ')}</td>
+            <td class="days">{one.days.join(', ')}</td>
             <td>
               {one.from} to {one.to}
             </td>
@@ -319,7 +319,8 @@ function WindowForm({ onClose, onSaved }: FormProps) {
         <legend class="note">Begins on</legend>
         {DAYS.map((day) => (
           <label key={day}>
-            <input type="checkbox" name={day} defaultChecked={day === 'sun'} /> {day}
+            <input type="checkbox" name={day} defaultChecked={day === 'sun'} />{' '}
+            <span class="days">{day}</span>
           </label>
         ))}
       </fieldset>

@@ -60,6 +60,7 @@ export function DetailPanel(props: DetailProps) {
           <Icon name="x" />
         </button>
       </header>
+      {event === null && loaded.error === null && <div class="found waiting" />}
       {event !== null && (
         <>
           <Message text={event.message} />

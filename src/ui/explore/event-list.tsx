@@ -1,12 +1,15 @@
-import { useRef } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 
 import { count } from '../lib/format.js'
 import { useKeys, type Binding } from '../lib/keys.js'
+import { oneLine, pieces } from '../lib/message.js'
 import { density, wrapping, zone } from '../lib/settings.js'
 import { VirtualList, type ListHandle } from '../lib/virtual-list.js'
 import { EventRow, MOST_OF_VALUE, rowHeight, tracksOf } from './event-row.js'
 import type { Row } from './rows.js'
 import type { PressedVariable } from './variable-menu.js'
+
+type Place = Pick<PressedVariable, 'x' | 'y'>
 
 interface EventListProps {
   readonly total: number
@@ -26,6 +29,19 @@ interface EventListProps {
   readonly isFresh?: boolean
 }
 
+/** The variable of the current row that the keyboard has chosen; -1 for none. */
+function useVariable(row: Row | undefined, { columns, templateOf }: EventListProps) {
+  const [chosen, setChosen] = useState({ id: 0, variable: -1 })
+  const variable = chosen.id === row?.id ? chosen.variable : -1
+  const moveVariable = (step: number) => () => {
+    if (row === undefined || !columns.includes('message')) return
+    const parts = pieces(oneLine(row.message), templateOf(row.template_id))
+    const last = parts.filter(({ isVariable }) => isVariable).length - 1
+    setChosen({ id: row.id, variable: Math.max(-1, Math.min(last, variable + step)) })
+  }
+  return { variable, moveVariable }
+}
+
 /** The events found, one a line, with the keys that act on the current one. */
 export function EventList(props: EventListProps) {
   const { total, at, current, openId, onCurrent, onOpen, columns } = props
@@ -39,6 +55,13 @@ export function EventList(props: EventListProps) {
   }
   const row = at(current)
   const move = (step: number) => () => goTo(current + step)
+  const { variable, moveVariable } = useVariable(row, props)
+  const press = (pressed: Row, target: Element | null, point?: Place): void => {
+    const text = target?.textContent ?? ''
+    const { left, bottom } = target?.getBoundingClientRect() ?? { left: 0, bottom: 0 }
+    if (text === '' || text.length > MOST_OF_VALUE) return onOpen(pressed)
+    props.onVariable({ row: pressed, text, ...(point ?? { x: left, y: bottom - 8 }) })
+  }
   useKeys('Events', [
     { key: 'j', label: 'next event', run: move(1) },
     { key: 'k', label: 'previous event', run: move(-1) },
@@ -48,7 +71,14 @@ export function EventList(props: EventListProps) {
     { key: 'PageUp', label: 'a page back', run: move(-20) },
     { key: 'Home', label: 'first event', run: () => goTo(0) },
     { key: 'End', label: 'last event', run: () => goTo(total - 1) },
-    { key: 'Enter', label: 'open the event', run: () => row !== undefined && onOpen(row) },
+    { key: 'ArrowRight', label: 'next variable of the message', run: moveVariable(1) },
+    { key: 'ArrowLeft', label: 'variable before it', run: moveVariable(-1) },
+    {
+      key: 'Enter',
+      label: 'open the event, or the menu of the variable',
+      run: () =>
+        row !== undefined && press(row, document.getElementById(`row-${current}-variable`)),
+    },
     { key: 'w', label: 'wrap lines', run: toggleWrap },
     ...props.keys(row),
   ])
@@ -61,9 +91,7 @@ export function EventList(props: EventListProps) {
     const pressed = at(index)
     onCurrent(index)
     if (pressed === undefined) return
-    const text = target instanceof Element ? target.closest('.message i')?.textContent : null
-    if (text && text.length <= MOST_OF_VALUE) props.onVariable({ row: pressed, text, x, y })
-    else onOpen(pressed)
+    press(pressed, target instanceof Element ? target.closest('.message i') : null, { x, y })
   }
   const height = rowHeight()
   const tracks = tracksOf(columns)
@@ -85,6 +113,7 @@ export function EventList(props: EventListProps) {
             template={props.templateOf(shown.template_id)}
             isCurrent={index === current}
             isOpen={shown.id === openId}
+            variable={index === current ? variable : -1}
             withDay={props.withDay}
             zone={zone.value}
             idPrefix="row"
@@ -98,7 +127,8 @@ export function EventList(props: EventListProps) {
         role: 'grid',
         'aria-label': `${props.label}: ${count(total)}`,
         'aria-rowcount': total,
-        'aria-activedescendant': row === undefined ? undefined : `row-${current}`,
+        'aria-activedescendant':
+          row === undefined ? undefined : `row-${current}${variable === -1 ? '' : '-variable'}`,
         onClick,
       }}
     />

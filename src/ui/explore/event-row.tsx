@@ -28,7 +28,7 @@ const WIDTHS: Readonly<Record<string, string>> = {
   message: 'minmax(0, 1fr)',
   JSON: 'minmax(0, 1fr)',
   severity: '4.6rem',
-  priority: '2.6rem',
+  priority: '4rem',
   type: '3.6rem',
 }
 
@@ -75,6 +75,8 @@ interface EventRowProps {
   readonly marks?: readonly string[]
   readonly isCurrent: boolean
   readonly isOpen: boolean
+  /** The place of the variable of the message that the keyboard has chosen; -1 for none. */
+  readonly variable?: number
   /** Whether rows of several days are shown. */
   readonly withDay: boolean
   readonly zone: string
@@ -105,9 +107,12 @@ function Cell({
   row,
   column,
   template,
+  index,
   marks = [],
+  variable = -1,
   withDay,
   zone: at,
+  idPrefix,
 }: EventRowProps & { readonly column: string }) {
   if (column === 'time') {
     const ms = Date.parse(row.timestamp)
@@ -118,16 +123,28 @@ function Cell({
       </time>
     )
   }
-  if (column === 'message')
+  if (column === 'message') {
+    const parts = pieces(oneLine(row.message), template)
+    const chosen = parts.filter(({ isVariable }) => isVariable)[variable]
     return (
       <span role="gridcell" class="cell message">
         {row.occurrence_count > 1 && <b class="times">×{row.occurrence_count}</b>}
         <span class="vh">{row.severity} </span>
-        {pieces(oneLine(row.message), template).map(({ text, isVariable }, i) =>
-          isVariable ? <i key={i}>{marked(text, marks)}</i> : marked(text, marks),
+        {parts.map(({ text, isVariable }, i) =>
+          isVariable ? (
+            <i
+              key={i}
+              {...(parts[i] === chosen && { id: `${idPrefix}-${index}-variable`, role: 'button' })}
+            >
+              {marked(text, marks)}
+            </i>
+          ) : (
+            marked(text, marks)
+          ),
         )}
       </span>
     )
+  }
   const text = cellText(row, column)
   return (
     <span

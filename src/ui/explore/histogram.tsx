@@ -191,7 +191,9 @@ function draw(root: HTMLElement, histogram: Histogram, { onHover, onSelect }: Ha
         gap: 2,
         space: 90,
         grid: { show: false },
-        values: (_, ticks) => labels(ticks),
+        // A name at the edge would cover the 0 of the other axis.
+        values: (plot, ticks) =>
+          labels(ticks).map((text, i) => (plot.valToPos(ticks[i] ?? 0, 'x') < 14 ? '' : text)),
       },
       {
         ...axis,

@@ -26,7 +26,7 @@ interface VariableMenuProps {
 const WIDTH = 260
 const HEIGHT = 220
 
-/** What can be done with a variable in a row. Escape, a scroll and a press elsewhere close it. */
+/** What can be done with a variable in a row. Arrows move in it; Escape, a scroll and a press elsewhere close it. */
 export function VariableMenu({ pressed, line, onLine, onOpen, onClose }: VariableMenuProps) {
   const { row, text, x, y } = pressed
   const root = useRef<HTMLDivElement>(null)
@@ -45,9 +45,14 @@ export function VariableMenu({ pressed, line, onLine, onOpen, onClose }: Variabl
     }
   }, [pressed])
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.key !== 'Escape') return
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    if (step === undefined && event.key !== 'Escape') return
+    event.preventDefault()
     event.stopPropagation()
-    onClose()
+    if (step === undefined) return onClose()
+    const items = [...(root.current?.querySelectorAll<HTMLElement>('.item') ?? [])]
+    const at = items.findIndex((item) => item === document.activeElement)
+    items.at((at + step) % items.length)?.focus()
   }
   const ask = (clause: string) => (): void => {
     onClose()

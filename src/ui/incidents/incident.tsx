@@ -139,6 +139,10 @@ interface TimelineProps {
 
 const KINDS = { created: 'opened it', changed: 'changed ', transition: '', note: '' } as const
 
+/** Names of fields as words: `assignee_id, event_ids` is "assignee, events". */
+const namesOf = (fields: string): string =>
+  fields.replaceAll(/_id(?=s?\b)/g, '').replaceAll('_', ' ')
+
 function Timeline({ incident, onChanged }: TimelineProps) {
   const add = (event: SubmitEvent): void => {
     event.preventDefault()
@@ -163,7 +167,7 @@ function Timeline({ incident, onChanged }: TimelineProps) {
             </p>
             <p>
               {KINDS[entry.kind]}
-              {entry.text}
+              {entry.kind === 'changed' ? namesOf(entry.text) : entry.text}
             </p>
           </li>
         ))}

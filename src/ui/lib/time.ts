@@ -101,10 +101,13 @@ export function duration(ms: number): string {
   return parts.join(' ')
 }
 
+const YEAR_MS = 365.25 * UNIT_MS.d
+
 /** How long ago something was. */
 export function ago(ms: number, nowMs: number): string {
   const passed = nowMs - ms
   if (passed < 5000) return 'now'
+  if (passed >= 2 * YEAR_MS) return `${Math.floor(passed / YEAR_MS)} y ago`
   return `${duration(passed).split(' ').slice(0, 2).join(' ')} ago`
 }
 

@@ -75,7 +75,13 @@ export function Live() {
         <Line tail={tail} marks={marks} isByTemplate={isByTemplate} line={line} />
       </div>
       <div class={`body ${id === null ? '' : 'with-detail'}`}>
-        {isByTemplate ? (
+        {buffer.items.length === 0 ? (
+          <div class="found empty">
+            <Icon name="activity" size={22} />
+            <h2>Waiting for events</h2>
+            <p>What is stored from now on shows here. What was stored before is in Explore.</p>
+          </div>
+        ) : isByTemplate ? (
           <TemplateLines items={buffer.items} matched={buffer.matched} />
         ) : (
           <TailList

@@ -1,9 +1,9 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { EventRow, rowHeight, tracksOf } from '../explore/event-row.js'
 import { learnTemplates, templateText } from '../explore/templates-known.js'
 import { count } from '../lib/format.js'
-import { Icon } from '../lib/icon.js'
+import { useKeys } from '../lib/keys.js'
 import { density, wrapping, zone } from '../lib/settings.js'
 import { VirtualList, type ListHandle } from '../lib/virtual-list.js'
 import type { TailBuffer, TailItem } from './tail-buffer.js'
@@ -40,20 +40,33 @@ export function TailList(props: TailListProps) {
     if (isUp && !isPaused) onPause()
     else if (!isUp && isPaused && openId === null && list.current?.isAtEnd() === true) onResume()
   }
+  const [current, setCurrent] = useState(0)
+  const at =
+    current === 0 ? -1 : items.findIndex((item) => item.kind === 'event' && item.row.id === current)
+  const move = (step: number) => () => {
+    onPause()
+    const by = at === -1 ? -1 : step
+    let next = (at === -1 ? items.length : at) + by
+    while (items[next]?.kind === 'gap') next += by
+    const item = items[next]
+    if (item?.kind !== 'event') return
+    setCurrent(item.row.id)
+    list.current?.show(next)
+    if (openId !== null) onOpen(item.row.id)
+  }
+  useKeys('Newest events', [
+    { key: 'j', label: 'next event', run: move(1) },
+    { key: 'k', label: 'previous event', run: move(-1) },
+    { key: 'ArrowDown', label: 'next event', run: move(1) },
+    { key: 'ArrowUp', label: 'previous event', run: move(-1) },
+    { key: 'Enter', label: 'open the event', run: () => at !== -1 && onOpen(current) },
+  ])
   const onClick = ({ target }: MouseEvent): void => {
     if (getSelection()?.type === 'Range') return
     const element = target instanceof Element ? target.closest<HTMLElement>('[data-index]') : null
     const item = element === null ? undefined : items[Number(element.dataset['index'])]
     if (item?.kind === 'event') onOpen(item.row.id)
   }
-  if (items.length === 0)
-    return (
-      <div class="found empty">
-        <Icon name="activity" size={22} />
-        <h2>Waiting for events</h2>
-        <p>What is stored from now on shows here. What was stored before is in Explore.</p>
-      </div>
-    )
   return (
     <section class="found" aria-label="Events">
       <VirtualList
@@ -82,7 +95,7 @@ export function TailList(props: TailListProps) {
               columns={columns}
               template={templateText(row.template_id)}
               marks={marks}
-              isCurrent={false}
+              isCurrent={row.id === current}
               isOpen={row.id === openId}
               withDay={false}
               zone={zone.value}
@@ -97,6 +110,7 @@ export function TailList(props: TailListProps) {
           role: 'grid',
           'aria-label': 'Newest events, oldest first',
           'aria-rowcount': items.length,
+          'aria-activedescendant': at === -1 ? undefined : `tail-${at}`,
           onClick,
         }}
       />

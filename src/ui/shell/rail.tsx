@@ -15,6 +15,10 @@ function kept(): URLSearchParams {
   return params
 }
 
+/** An event alone is shown in Explore. */
+const isOf = (screen: string, path: string): boolean =>
+  path.startsWith(screen) || (screen === '/explore' && path.startsWith('/events/'))
+
 export function Rail() {
   const { path } = place.value
   return (
@@ -26,7 +30,7 @@ export function Rail() {
         <a
           key={screen.path}
           href={addressOf(screen.path, kept())}
-          aria-current={path.startsWith(screen.path) ? 'page' : undefined}
+          aria-current={isOf(screen.path, path) ? 'page' : undefined}
         >
           <Icon name={screen.icon} size={18} />
           <span>{screen.name}</span>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 
 import { may, type User } from '../lib/session.js'
 
@@ -17,15 +18,24 @@ interface TabLinksProps {
 }
 
 /** The parts of a screen, those that the user may see. */
-export const TabLinks = ({ label, tabs, path, badge }: TabLinksProps) => (
-  <nav class="tabs" aria-label={label}>
-    {tabs
-      .filter(({ role }) => may(role))
-      .map((tab) => (
-        <a key={tab.path} href={tab.path} aria-current={tab.path === path ? 'page' : undefined}>
-          {tab.name}
-          {badge?.(tab.path)}
-        </a>
-      ))}
-  </nav>
-)
+export function TabLinks({ label, tabs, path, badge }: TabLinksProps) {
+  const root = useRef<HTMLElement>(null)
+  // On a narrow screen they are scrolled sideways.
+  useEffect(
+    () => root.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' }),
+    // What stands behind a name comes later.
+    [path, tabs.filter((tab) => badge?.(tab.path)).length],
+  )
+  return (
+    <nav class="tabs" aria-label={label} ref={root}>
+      {tabs
+        .filter(({ role }) => may(role))
+        .map((tab) => (
+          <a key={tab.path} href={tab.path} aria-current={tab.path === path ? 'page' : undefined}>
+            {tab.name}
+            {badge?.(tab.path)}
+          </a>
+        ))}
+    </nav>
+  )
+}

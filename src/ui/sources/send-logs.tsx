@@ -97,10 +97,10 @@ function MakeKey({ made, onMade }: MakeKeyProps) {
   if (!may('admin')) return <p class="note">An admin makes keys; the first start printed one.</p>
   return (
     <>
-      <p>
+      <p class="made-key">
         <button class="primary" onClick={make}>
           <Icon name="key-round" size={14} /> Make a key
-        </button>{' '}
+        </button>
         <span class="note">or use the one that the first start printed</span>
       </p>
       {problem !== '' && <p class="problem">{problem}</p>}

@@ -17,7 +17,6 @@ export interface TopSources {
     readonly source: string
     readonly count: number
     readonly error_rate_pct: number
-    readonly dead_letter_count: number
   }[]
 }
 
@@ -106,8 +105,7 @@ interface LineProps {
 }
 
 function Line({ source, found, rate, most, onToggle, onChanged }: LineProps) {
-  const { name, status, type, connector } = source
-  const dead = found?.dead_letter_count ?? 0
+  const { name, status, type, connector, dead_letters_24h: dead } = source
   const refused = dead / Math.max(1, dead + (found?.count ?? 0))
   const share = found === undefined ? 0 : found.error_rate_pct / 100
   return (
@@ -134,9 +132,7 @@ function Line({ source, found, rate, most, onToggle, onChanged }: LineProps) {
         {found === undefined ? '' : percent(share)}
       </td>
       <td class="number">{rate.toFixed(1)}</td>
-      <td class={`number ${refused > 0 ? 'bad' : ''}`}>
-        {found === undefined ? '' : percent(refused)}
-      </td>
+      <td class={`number ${refused > 0 ? 'bad' : ''}`}>{percent(refused)}</td>
       <td>{lastEvent(source.last_event_at)}</td>
       <td>{connector === 'custom' ? type : `${type}, ${connector}`}</td>
       <td>

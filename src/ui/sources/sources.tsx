@@ -1,8 +1,9 @@
 import { useEffect, useState } from 'preact/hooks'
 
-import { call, told } from '../lib/api.js'
+import { call, pathWith, told } from '../lib/api.js'
 import { useEvery } from '../lib/every.js'
 import { followKpis, kpis } from '../lib/kpis.js'
+import { count } from '../lib/format.js'
 import { useLoad } from '../lib/load.js'
 import { place } from '../lib/router.js'
 import { may } from '../lib/session.js'
@@ -54,10 +55,12 @@ function Content({ path }: { readonly path: string }) {
 }
 
 const EVERY_MS = 5000
+/** Sources that are shown. */
+const MOST = 1000
 
 const useTop = (window: '24h' | '5m', asked: string) =>
   useLoad(`top ${window} ${asked}`, (signal) =>
-    call<TopSources>(`/api/analytics/top-sources?window=${window}&limit=50`, { signal }),
+    call<TopSources>(pathWith('/api/analytics/top-sources', { window, limit: MOST }), { signal }),
   )
 
 function AllSources() {
@@ -67,7 +70,7 @@ function AllSources() {
   const hasEvents = (kpis.value?.total_occurrences ?? 0) > 0
   useEvery(EVERY_MS, refresh)
   const sources = useLoad(`sources ${revision} ${hasEvents}`, (signal) =>
-    call<readonly SourceRow[]>('/api/sources', { signal }),
+    call<readonly SourceRow[]>(pathWith('/api/sources', { limit: MOST }), { signal }),
   )
   const asked = `${revision} ${hasEvents}`
   const top = useTop('24h', asked)
@@ -78,11 +81,16 @@ function AllSources() {
   if (sources.value === null) return null
   if (sources.value.length === 0) return <SendLogs />
   return (
-    <SourceTable
-      sources={sources.value}
-      counts={top.value?.items ?? []}
-      rates={new Map(recent.value?.items.map((one) => [one.source, one.count / recentS]))}
-      onChanged={refresh}
-    />
+    <>
+      <SourceTable
+        sources={sources.value}
+        counts={top.value?.items ?? []}
+        rates={new Map(recent.value?.items.map((one) => [one.source, one.count / recentS]))}
+        onChanged={refresh}
+      />
+      {sources.value.length === MOST && (
+        <p class="note">The first {count(MOST)} sources by name are shown.</p>
+      )}
+    </>
   )
 }

@@ -350,6 +350,7 @@ t.test(
       enabled: true,
       application_id: app.id,
       last_event_at: null,
+      dead_letters_24h: 0,
       retention_days: null,
     })
     t.same((await get(`/api/applications/${app.id}`)).hosts, ['front', 'third'])
