@@ -1,7 +1,7 @@
 -- The repeats of the events of a time range, as a part of the statement that exports them.
 -- params: range_to_ms Int64, range_from_ms Int64, arrived_ms Int64 (none of them arrived before), from_ms Int64, to_ms Int64, limit UInt32
 -- rows:   repeats and repeats_cut as event_repeats has them, last_ts (of all), by repeated_id
-LEFT JOIN (
+LEFT ANY JOIN (
     SELECT
         id AS repeated_id,
         sumIf(event_occurrences.n, t < toDateTime(intDiv({range_to_ms:Int64} + 999, 1000), 'UTC') AND t >= toDateTime(intDiv({range_from_ms:Int64} + 999, 1000), 'UTC')) AS repeats,

@@ -4,7 +4,7 @@
 SELECT
     id, toUnixTimestamp64Milli(ts) AS ts_ms, n, source, type, severity, priority,
     leftPad(lower(hex(template_id)), 16, '0') AS template, host, environment, trace_id, span_id,
-    constant_text, variables, tags, correction_reason
+    constant_text, variables, attribute_names, attribute_values, tags_text, correction_reason
 FROM events
 WHERE ts >= fromUnixTimestamp64Milli({from_ms:Int64}) AND ts < fromUnixTimestamp64Milli({to_ms:Int64})
     AND received_at >= fromUnixTimestamp64Milli({arrived_ms:Int64})

@@ -4,7 +4,7 @@
 SELECT *
 FROM (
     SELECT
-        *, length(constant_text) + length(variables) + length(tags) AS own_bytes,
+        *, length(constant_text) + length(variables) + length(attribute_names) + length(attribute_values) + length(tags_text) AS own_bytes,
         sum(own_bytes) OVER (ORDER BY ts_ms /*order*/, id /*order*/ ROWS UNBOUNDED PRECEDING) AS bytes
     FROM (/*page*/)
 )

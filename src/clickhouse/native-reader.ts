@@ -50,12 +50,19 @@ export class NativeBlock {
     return Array.from({ length: this.rows }, (_, row) => data.texts.at(row)?.toString() ?? '')
   }
 
-  /**
-   * The texts of a column, one behind the other. They are moved together where they are, without a copy, so the column can't be
-   * read again. @throws TypeError when there is no such column of String
-   */
-  takeJoined(column: string): Buffer {
-    return this.#expected(column, 'text').texts.takeJoined()
+  /** The texts of a column, to be read where they are. @throws TypeError when there is no such column of String */
+  spans(column: string): Texts {
+    return this.#expected(column, 'text').texts
+  }
+
+  /** @throws TypeError when there is no such column of LowCardinality(String) */
+  dictionary(column: string): Dictionary {
+    return this.#expected(column, 'dictionary')
+  }
+
+  /** The bytes of a column of numbers. @throws TypeError when there is no such column */
+  fixed(column: string): Buffer {
+    return this.#expected(column, 'fixed').values
   }
 
   /** @throws TypeError when there is no such column of numbers */
@@ -149,7 +156,7 @@ interface List {
 }
 
 /** Texts one after another, each behind its length. */
-class Texts {
+export class Texts {
   readonly count: number
   readonly bytes: Buffer
   #starts: Uint32Array | null = null
@@ -165,17 +172,11 @@ class Texts {
     return index < this.count && start !== undefined ? new Cursor(this.bytes, start).text() : null
   }
 
-  takeJoined(): Buffer {
-    const cursor = new Cursor(this.bytes, 0)
-    let end = 0
-    for (let i = 0; i < this.count; i++) {
-      const length = cursor.varint()
-      const { at } = cursor
-      this.bytes.copyWithin(end, at, at + length)
-      end += length
-      cursor.skip(length)
-    }
-    return this.bytes.subarray(0, end)
+  /** Where the bytes of a text begin; they end where the next one starts. */
+  textStart(index: number): number {
+    let at = this.starts[index] ?? 0
+    while ((this.bytes[at++] ?? 0) >= 0x80);
+    return at
   }
 
   /** Where each text and the length before it begin; one more entry says where the last text ends. */

@@ -1,4 +1,5 @@
 import { wholeMessage } from '../model/stored-message.js'
+import { wholeTags } from '../model/stored-tags.js'
 import { AppError } from '../model/errors.js'
 import type { EventRecord, ListedEvent, Priority, PrioritySource } from '../model/event.js'
 import type { Store } from '../clickhouse/client.js'
@@ -139,8 +140,13 @@ export function toListed(row: ListedRow, repeated: Repeats | undefined, fromMs =
   // In its first second a repeat has the time of its event.
   const hasBegun = row.ts_ms >= fromMs
   const repeats = (repeated?.repeats ?? 0) + (hasBegun ? (repeated?.repeats_cut ?? 0) : 0)
+  const json = wholeTags({
+    names: row.attribute_names,
+    values: row.attribute_values,
+    text: row.tags_text,
+  })
   // The row encoder writes an object.
-  const tags = row.tags === '' ? {} : (JSON.parse(row.tags) as Record<string, unknown>)
+  const tags = json === '' ? {} : (JSON.parse(json) as Record<string, unknown>)
   return {
     id: row.id,
     timestampMs: row.ts_ms,

@@ -1,13 +1,14 @@
 /*
- * Exports all events of a question. ClickHouse writes the lines of a file in chunks of a few megabytes, each with one statement
- * that goes on after the last event of the chunk before. So a slow client keeps no statement waiting, memory is constant, and
- * an outage of ClickHouse is passed over by asking again. The next chunk is read while the client takes one.
+ * Exports all events of a question. Events are read in chunks of a few megabytes, each with one statement that goes on after the
+ * last event of the chunk before. So a slow client keeps no statement waiting, memory is constant, and an outage of ClickHouse is
+ * passed over by asking again. The next chunk is read while the lines of one are written, a part of it as soon as the client
+ * has taken the one before.
  *
  * A statement reads one range of the events, by the counts of the rollups, so that it ends soon even when nothing matches. The
  * sizes of ranges and chunks follow what the statements before took.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 
 import type { QueryParams, RequestOptions, Store } from '../clickhouse/client.js'
 import { isTooCostly } from '../clickhouse/failure.js'
@@ -20,6 +21,7 @@ import { toConditions } from './conditions.js'
 import type { DensityReader } from './density.js'
 import { createDictionary, type Dictionary } from './dictionary-matches.js'
 import type { ExportLines } from './export-columns.js'
+import type { LinePart } from './export-lines.js'
 import { matchesNothing, type EventFilter } from './filter.js'
 import { beginningMs, repeatedWithin } from './occurrences.js'
 import {
@@ -41,11 +43,7 @@ export interface ExportQuery {
   readonly lines: ExportLines
 }
 
-export interface ExportChunk {
-  /** Whole lines. */
-  readonly parts: readonly Uint8Array[]
-  readonly rows: number
-}
+type Chunk = readonly NativeBlock[]
 
 export interface ExportDeps {
   readonly store: Pick<Store, 'queryColumns' | 'query'>
@@ -81,8 +79,6 @@ const RETRY = { baseMs: 250, maxMs: 5_000 }
 
 const SETTINGS = {
   max_threads: 2,
-  output_format_json_escape_forward_slashes: 0,
-  formatdatetime_f_prints_scale_number_of_digits: 1,
   max_result_bytes: String(MAX_CHUNK_BYTES),
   result_overflow_mode: 'throw',
   // A complete result is sent from memory instead of a file.
@@ -93,18 +89,23 @@ const SETTINGS = {
 export async function* exportEvents(
   query: ExportQuery,
   deps: ExportDeps,
-): AsyncGenerator<ExportChunk> {
+): AsyncGenerator<LinePart> {
   const toMs = Math.min(query.toMs ?? END_MS, END_MS)
   if (toMs <= query.fromMs || matchesNothing(query.filter)) return
   const reader = await createChunkReader({ ...query, toMs }, deps)
   let next = reader()
   for (;;) {
-    const chunk = await next
-    if (chunk === null) return
+    const blocks = await next
+    if (blocks === null) return
     next = reader()
     // The client may take long, or leave.
     next.catch(() => undefined)
-    yield chunk
+    for (const block of blocks)
+      for (const part of query.lines.write(block)) {
+        yield part
+        // A fast client does not keep others waiting.
+        await nextTurn()
+      }
   }
 }
 
@@ -138,14 +139,13 @@ interface Progress {
 async function createChunkReader(
   query: Bounded,
   deps: ExportDeps,
-): Promise<() => Promise<ExportChunk | null>> {
+): Promise<() => Promise<Chunk | null>> {
   const { store, density, windowMs, signal } = deps
   const options = { isSearch: true, signal }
   const ranges = rangesOf(query, windowMs, await density.read(options))
   const progress: Progress = { ranges, at: 0, count: 1, rows: FIRST_ROWS, after: query.after }
   const dictionary = createDictionary(store, query.filter, options)
-  const read = (): Promise<ExportChunk> =>
-    deps.ask(() => readChunk(query, progress, dictionary, deps))
+  const read = (): Promise<Chunk> => deps.ask(() => readChunk(query, progress, dictionary, deps))
   return async () => {
     if (progress.at >= progress.ranges.length) return null
     return await withRetries(read, progress, signal)
@@ -176,10 +176,10 @@ function rangesOf(
 }
 
 async function withRetries(
-  read: () => Promise<ExportChunk>,
+  read: () => Promise<Chunk>,
   progress: Progress,
   signal: AbortSignal,
-): Promise<ExportChunk> {
+): Promise<Chunk> {
   const untilMs = performance.now() + OUTAGE_MS
   for (let attempt = 1; ; attempt++) {
     try {
@@ -202,7 +202,7 @@ async function readChunk(
   progress: Progress,
   dictionary: Dictionary,
   { store, windowMs, signal }: ExportDeps,
-): Promise<ExportChunk> {
+): Promise<Chunk> {
   const [first, ...others] = progress.ranges.slice(progress.at, progress.at + progress.count)
   if (first === undefined) throw new Error('bug: nothing is left to export')
   const ranges = [first, ...others.filter(({ isEarlier }) => !first.isEarlier && !isEarlier)]
@@ -213,13 +213,12 @@ async function readChunk(
   const blocks = await store.queryColumns(sql, params, options)
   const rows = blocks.reduce((sum, block) => sum + block.rows, 0)
   const last = lastOf(blocks)
-  const parts = blocks.map((block) => block.takeJoined('line'))
-  const bytes = parts.reduce((sum, part) => sum + part.byteLength, 0)
+  const bytes = blocks.reduce((sum, block) => sum + block.bytes.byteLength, 0)
   const isFull = rows === asked.rows
   if (last !== null) progress.after = last
   if (!isFull) progress.at += ranges.length
   adapt(progress, { rows, bytes, tookMs: performance.now() - startedMs, isFull })
-  return { parts, rows }
+  return blocks
 }
 
 const spanOf = (ranges: readonly Span[]): Span => ({
@@ -231,7 +230,7 @@ const spanOf = (ranges: readonly Span[]): Span => ({
 function lastOf(blocks: readonly NativeBlock[]): EventPosition | null {
   const block = blocks.at(-1)
   if (block === undefined) return null
-  const [tsMs, id] = ['ts_ms', 'id'].map((column) => block.number(column, block.rows - 1))
+  const [tsMs, id] = ['ts_ms', 'event_id'].map((column) => block.number(column, block.rows - 1))
   return tsMs === undefined || tsMs === null || id === undefined || id === null
     ? null
     : { tsMs, id }
@@ -283,7 +282,7 @@ async function toStatement(
     text
       .replaceAll('/*order*/', isUp ? 'ASC' : 'DESC')
       .replace('/*conditions*/', () => where)
-      .replace('/*line*/', () => lines.line.sql)
+      .replace('/*columns*/', () => lines.columns.sql)
   const repeats = lines.needsRepeats ? fill(repeatsSql.sql) : ''
   const sql = fill(exportSql.sql).replace('/*repeats*/', () => repeats)
   const params = {
@@ -293,7 +292,7 @@ async function toStatement(
     limit: rows,
     range_from_ms: query.fromMs,
     range_to_ms: query.toMs,
-    ...lines.line.params,
+    ...lines.columns.params,
     ...Object.assign({}, ...conditions.map((one) => one.params)),
   }
   return { sql: { ...exportSql, sql }, params }

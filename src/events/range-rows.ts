@@ -31,7 +31,9 @@ export interface ListedRow {
   readonly span_id: string
   readonly constant_text: string
   readonly variables: string
-  readonly tags: string
+  readonly attribute_names: string
+  readonly attribute_values: string
+  readonly tags_text: string
   readonly correction_reason: string
   /** Of its text and of those before it; only in an answer that has a bound of bytes. */
   readonly bytes?: number

@@ -1,7 +1,8 @@
 import { Type, type Static } from '@sinclair/typebox'
 
-import { EVENT_FIELDS, EXPORT_FORMATS, toExportLines } from '../../events/export-columns.js'
-import type { ExportChunk, ExportQuery } from '../../events/export.js'
+import { EVENT_FIELDS, toExportLines } from '../../events/export-columns.js'
+import type { ExportQuery } from '../../events/export.js'
+import { EXPORT_FORMATS, type LinePart } from '../../events/export-lines.js'
 import type { EventPosition } from '../../events/range-rows.js'
 import { AppError } from '../../model/errors.js'
 import {
@@ -52,20 +53,20 @@ const TRAILERS = {
 
 interface File {
   readonly head: string
-  readonly chunks: AsyncIterable<ExportChunk>
+  readonly parts: AsyncIterable<LinePart>
   readonly trailer: (rows: number) => string
   readonly release: () => void
 }
 
-async function* writeFile({ head, chunks, trailer, release }: File): AsyncGenerator<Uint8Array> {
+async function* writeFile({ head, parts, trailer, release }: File): AsyncGenerator<Uint8Array> {
   try {
     let rows = 0
     let isFirst = true
-    for await (const chunk of chunks) {
+    for await (const part of parts) {
       if (isFirst) yield Buffer.from(head)
       isFirst = false
-      rows += chunk.rows
-      yield* chunk.parts
+      rows += part.rows
+      yield part.bytes
     }
     yield Buffer.from(`${isFirst ? head : ''}${trailer(rows)}`)
   } finally {
@@ -105,13 +106,13 @@ async function exportFile(
   const after = await positionOf(resume, services, { principal, signal })
   const query: ExportQuery = { ...question, order, after, lines }
   const release = services.exportSlots.begin(userId)
-  const chunks = services.events.exported(query, {
+  const parts = services.events.exported(query, {
     ask: (work) => services.questions('search', userId, work),
     signal,
   })
   // A file that goes on is appended to the one before.
   const head = after === null ? lines.head : ''
-  const file = writeFile({ head, chunks, trailer: TRAILERS[format], release })
+  const file = writeFile({ head, parts, trailer: TRAILERS[format], release })
   const stream = new ByteStream(TYPES[format], await answered(startStream(file)))
   const headers = { 'Content-Disposition': `attachment; filename="events.${format}"` }
   return new RouteReply(stream, { headers })

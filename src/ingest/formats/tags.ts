@@ -4,7 +4,8 @@ import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
 
 /** Approximate limit of the tags of one event as JSON; further tags are omitted and counted in `omitted_tags`. */
 const MAX_TAG_CHARS = 65_536
-const MAX_TAGS = 256
+/** Words of a list; a longer list is cut. */
+const MAX_WORDS = 256
 const MAX_TAG_NAME = 256
 /** Deeper values could overflow the stack of JSON.stringify. */
 const MAX_DEPTH = 12
@@ -23,8 +24,7 @@ export class TagCollector {
     if (value === undefined || value === null || value === '') return
     if (Object.hasOwn(this.#tags, name)) return
     const chars = name.length + weigh(value, MAX_TAG_CHARS - this.#chars, 0)
-    const fits = this.#chars + chars <= MAX_TAG_CHARS && this.#count < MAX_TAGS
-    if (!fits || name.length > MAX_TAG_NAME) {
+    if (this.#chars + chars > MAX_TAG_CHARS || name.length > MAX_TAG_NAME) {
       this.#omitted += 1
       return
     }
@@ -66,7 +66,7 @@ export class TagCollector {
       this.add(name, text)
       return
     }
-    for (const word of text.split(',', MAX_TAGS)) {
+    for (const word of text.split(',', MAX_WORDS)) {
       const colon = word.indexOf(':')
       const key = word.slice(0, Math.max(colon, 0)).trim()
       if (key === '') this.add(word.trim(), true)
@@ -76,9 +76,8 @@ export class TagCollector {
 }
 
 /** Whether `tags` can be stored unchanged. */
-export function areSmallTags(tags: JsonRecord): boolean {
-  return Object.keys(tags).length <= MAX_TAGS && weigh(tags, MAX_TAG_CHARS, 0) <= MAX_TAG_CHARS
-}
+export const areSmallTags = (tags: JsonRecord): boolean =>
+  weigh(tags, MAX_TAG_CHARS, 0) <= MAX_TAG_CHARS
 
 function parseRecord(text: string): JsonRecord | null {
   const value = parseJson(text)

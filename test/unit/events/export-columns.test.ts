@@ -20,10 +20,3 @@ t.test('CSV begins with the names, which are no formulas either', async (t) => {
   t.equal(toExportLines('ndjson', null, []).head, '')
   t.equal(toExportLines('txt', null, []).head, '')
 })
-
-t.test('names of attributes are bound', async (t) => {
-  const { line } = toExportLines('ndjson', ["a'b", 'tag.host'], [])
-  t.notMatch(line.sql, /a'b/)
-  t.ok(Object.values(line.params).includes("a'b"))
-  t.ok(Object.values(line.params).includes(',"tag.host":'))
-})
