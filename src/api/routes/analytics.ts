@@ -56,7 +56,7 @@ export const analyticsRoutes = [
     question: 'rollup',
     query: Type.Object({
       window: WindowQuery,
-      limit: Type.Integer({ minimum: 1, maximum: 1_000, default: 10 }),
+      limit: Type.Integer({ minimum: 1, maximum: 50, default: 10 }),
     }),
     reply: Type.Object({
       window: WindowSchema,

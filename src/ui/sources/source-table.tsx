@@ -12,20 +12,14 @@ import { KeptDays } from './kept-days.js'
 
 export type SourceRow = Static<typeof SourceSchema>
 
-export interface TopSources {
-  readonly items: readonly {
-    readonly source: string
-    readonly count: number
-    readonly error_rate_pct: number
-  }[]
-}
-
 interface SourceTableProps {
   readonly sources: readonly SourceRow[]
-  /** Of the last 24 h. */
-  readonly counts: TopSources['items']
+  /** Occurrences of the last 24 h by source. */
+  readonly counts: ReadonlyMap<string, number>
+  /** Those of them that are errors. */
+  readonly errors: ReadonlyMap<string, number>
   /** Occurrences a second. */
-  readonly rates: ReadonlyMap<string, number>
+  readonly rateOf: (source: string) => number
   readonly onChanged: () => void
 }
 
@@ -36,13 +30,12 @@ const STATUS_NOTES: Readonly<Record<SourceRow['status'], string>> = {
   disabled: 'its events are dropped',
 }
 
-export function SourceTable({ sources, counts, rates, onChanged }: SourceTableProps) {
-  const byName = new Map(counts.map((one) => [one.source, one]))
-  const countOf = (name: string): number => byName.get(name)?.count ?? 0
+export function SourceTable({ sources, counts, errors, rateOf, onChanged }: SourceTableProps) {
+  const countOf = (name: string): number => counts.get(name) ?? 0
   const sorted = sources.toSorted(
     (a, b) => countOf(b.name) - countOf(a.name) || a.name.localeCompare(b.name),
   )
-  const most = Math.max(...counts.map((one) => one.count), 1)
+  const most = Math.max(...counts.values(), 1)
   const toggle = ({ name, enabled }: SourceRow): void => {
     const path = `/api/sources/${encodeURIComponent(name)}/toggle`
     call(pathWith(path, { enabled: !enabled }), { method: 'POST' }).then(
@@ -82,8 +75,9 @@ export function SourceTable({ sources, counts, rates, onChanged }: SourceTablePr
             <Line
               key={source.name}
               source={source}
-              found={byName.get(source.name)}
-              rate={rates.get(source.name) ?? 0}
+              occurrences={countOf(source.name)}
+              errors={errors.get(source.name) ?? 0}
+              rate={rateOf(source.name)}
               most={most}
               onToggle={() => toggle(source)}
               onChanged={onChanged}
@@ -97,17 +91,18 @@ export function SourceTable({ sources, counts, rates, onChanged }: SourceTablePr
 
 interface LineProps {
   readonly source: SourceRow
-  readonly found: TopSources['items'][number] | undefined
+  readonly occurrences: number
+  readonly errors: number
   readonly rate: number
   readonly most: number
   readonly onToggle: () => void
   readonly onChanged: () => void
 }
 
-function Line({ source, found, rate, most, onToggle, onChanged }: LineProps) {
+function Line(props: LineProps) {
+  const { source, occurrences, errors, rate, most, onToggle, onChanged } = props
   const { name, status, type, connector, dead_letters_24h: dead } = source
-  const refused = dead / Math.max(1, dead + (found?.count ?? 0))
-  const share = found === undefined ? 0 : found.error_rate_pct / 100
+  const refused = dead / Math.max(1, dead + occurrences)
   return (
     <tr>
       <td>
@@ -124,12 +119,12 @@ function Line({ source, found, rate, most, onToggle, onChanged }: LineProps) {
       </td>
       <td class="number">
         <span class="meter">
-          <i style={{ width: `${((found?.count ?? 0) / most) * 100}%` }} />
+          <i style={{ width: `${(occurrences / most) * 100}%` }} />
         </span>
-        <span class="amount">{count(found?.count ?? 0)}</span>
+        <span class="amount">{count(occurrences)}</span>
       </td>
-      <td class={`number ${share > 0 ? 'bad' : ''}`}>
-        {found === undefined ? '' : percent(share)}
+      <td class={`number ${errors > 0 ? 'bad' : ''}`}>
+        {occurrences === 0 ? '' : percent(errors / occurrences)}
       </td>
       <td class="number">{rate.toFixed(1)}</td>
       <td class={`number ${refused > 0 ? 'bad' : ''}`}>{percent(refused)}</td>

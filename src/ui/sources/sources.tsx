@@ -12,7 +12,7 @@ import { TopBar } from '../shell/top-bar.js'
 import { DeadLetters } from './dead-letters.js'
 import { Keys } from './keys.js'
 import { SendLogs } from './send-logs.js'
-import { SourceTable, type SourceRow, type TopSources } from './source-table.js'
+import { SourceTable, type SourceRow } from './source-table.js'
 
 const TABS: readonly TabLink[] = [
   { path: '/sources', name: 'Sources', role: 'viewer' },
@@ -57,11 +57,32 @@ function Content({ path }: { readonly path: string }) {
 const EVERY_MS = 5000
 /** Sources that are shown. */
 const MOST = 1000
+const DAY_MS = 86_400_000
+const RECENT_S = 300
 
-const useTop = (window: '24h' | '5m', asked: string) =>
-  useLoad(`top ${window} ${asked}`, (signal) =>
-    call<TopSources>(pathWith('/api/analytics/top-sources', { window, limit: MOST }), { signal }),
-  )
+interface StatsReply {
+  readonly groups: readonly {
+    readonly by: { readonly source: string | null }
+    readonly values: { readonly count: number | null }
+  }[]
+}
+
+type Counts = ReadonlyMap<string, number>
+
+/** Occurrences of the last time by source. */
+function useCounts(spanMs: number, q: string, asked: string): Counts {
+  const loaded = useLoad(`counts ${spanMs} ${q} ${asked}`, async (signal): Promise<Counts> => {
+    // Rollups count whole seconds.
+    const endMs = Math.ceil(Date.now() / 1000) * 1000
+    const [start_time, end_time] = [endMs - spanMs, endMs].map((ms) => new Date(ms).toISOString())
+    const query = { q, start_time, end_time, by: 'source', metrics: 'count', top: MOST }
+    const { groups } = await call<StatsReply>(pathWith('/api/logs/stats', query), { signal })
+    return new Map(groups.map(({ by, values }) => [by.source ?? '', values.count ?? 0]))
+  })
+  return loaded.value ?? NONE
+}
+
+const NONE: Counts = new Map()
 
 function AllSources() {
   const [revision, setRevision] = useState(0)
@@ -73,10 +94,9 @@ function AllSources() {
     call<readonly SourceRow[]>(pathWith('/api/sources', { limit: MOST }), { signal }),
   )
   const asked = `${revision} ${hasEvents}`
-  const top = useTop('24h', asked)
-  const recent = useTop('5m', asked)
-  // The window begins at a whole minute.
-  const recentS = 300 + (Math.floor(Date.now() / 1000) % 60)
+  const counts = useCounts(DAY_MS, '', asked)
+  const errors = useCounts(DAY_MS, 'severity>=error', asked)
+  const recent = useCounts(RECENT_S * 1000, '', asked)
   if (sources.error !== null) return <p class="problem">{told(sources.error)}</p>
   if (sources.value === null) return null
   if (sources.value.length === 0) return <SendLogs />
@@ -84,8 +104,9 @@ function AllSources() {
     <>
       <SourceTable
         sources={sources.value}
-        counts={top.value?.items ?? []}
-        rates={new Map(recent.value?.items.map((one) => [one.source, one.count / recentS]))}
+        counts={counts}
+        errors={errors}
+        rateOf={(name) => (recent.get(name) ?? 0) / RECENT_S}
         onChanged={refresh}
       />
       {sources.value.length === MOST && (
