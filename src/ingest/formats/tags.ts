@@ -4,8 +4,6 @@ import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
 
 /** Approximate limit of the tags of one event as JSON; further tags are omitted and counted in `omitted_tags`. */
 const MAX_TAG_CHARS = 65_536
-/** Words of a list; a longer list is cut. */
-const MAX_WORDS = 256
 const MAX_TAG_NAME = 256
 /** Deeper values could overflow the stack of JSON.stringify. */
 const MAX_DEPTH = 12
@@ -66,12 +64,21 @@ export class TagCollector {
       this.add(name, text)
       return
     }
-    for (const word of text.split(',', MAX_WORDS)) {
-      const colon = word.indexOf(':')
-      const key = word.slice(0, Math.max(colon, 0)).trim()
-      if (key === '') this.add(word.trim(), true)
-      else this.add(key, word.slice(colon + 1).trim())
+    // Without an array of the words, as a text of commas may be long.
+    for (let at = 0; at < text.length;) {
+      const comma = text.indexOf(',', at)
+      const end = comma === -1 ? text.length : comma
+      this.#addWord(text.slice(at, end).trim())
+      at = end + 1
     }
+  }
+
+  #addWord(word: string): void {
+    if (word === '') return
+    const colon = word.indexOf(':')
+    const key = word.slice(0, Math.max(colon, 0)).trim()
+    if (key === '') this.add(word, true)
+    else this.add(key, word.slice(colon + 1).trim())
   }
 }
 

@@ -638,6 +638,18 @@ void test('the environment of Datadog and OpenTelemetry', async (t) => {
   t.equal(read({ message: 'm', env: 'dev', ddtags: 'env:staging' }).event.environment, 'dev')
 })
 
+void test('every word of a list of tags is kept or counted', async (t) => {
+  const words = Array.from({ length: 300 }, (_, i) => `team${i}:a`)
+  const { tags } = read({ message: 'm', ddtags: `${words.join(',')},, ,alone,:` }).event
+  t.equal(Object.keys(tags ?? {}).length, 302)
+  t.match(tags, { team0: 'a', team299: 'a', alone: true, ':': true })
+  const long = read({ message: 'm', ddtags: `a:1,${'word:x,'.repeat(20_000)}` }).event
+  t.same(long.tags, { a: '1', word: 'x' })
+  const many = Array.from({ length: 20_000 }, (_, i) => `team${i}:a`).join()
+  const { omitted_tags: omitted, ...kept } = read({ message: 'm', ddtags: many }).event.tags ?? {}
+  t.equal(Number(omitted) + Object.keys(kept).length, 20_000)
+})
+
 void test('numbers that a double cannot hold keep their digits', async (t) => {
   const decode = (json: string) => {
     const sink = collect()
