@@ -1,5 +1,5 @@
 import { call, told } from '../lib/api.js'
-import { count, short } from '../lib/format.js'
+import { count, perSecond } from '../lib/format.js'
 import { useLoad } from '../lib/load.js'
 import { may } from '../lib/session.js'
 import { duration } from '../lib/time.js'
@@ -108,9 +108,7 @@ function Collectors({ all }: { readonly all: readonly Collector[] }) {
               <td class="number">{count(one.stored)}</td>
               <td class={`number ${one.rejected > 0 ? 'bad' : ''}`}>{count(one.rejected)}</td>
               <td class="number">{(one.bytes / 1e6).toFixed(1)}</td>
-              <td class="number">
-                {one.rate >= 10 ? short(Math.round(one.rate)) : one.rate.toFixed(1)}
-              </td>
+              <td class="number">{perSecond(one.rate)}</td>
               <td>
                 <When at={one.last_event_at} as="ago" />
               </td>

@@ -12,6 +12,12 @@ export function percent(share: number): string {
   return `${share >= 0.1 ? Math.round(share * 100) : (share * 100).toFixed(1)} %`
 }
 
+/** A number of things a second. */
+export function perSecond(rate: number): string {
+  if (rate >= 10) return short(Math.round(rate))
+  return rate === 0 || rate >= 0.1 ? rate.toFixed(1) : '< 0.1'
+}
+
 /** `1 event`, `2 events`. */
 export const counted = (n: number, noun: string): string =>
   `${count(n)} ${noun}${n === 1 ? '' : 's'}`

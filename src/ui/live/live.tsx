@@ -4,7 +4,7 @@ import { useCorrection } from '../explore/correction.js'
 import { DEFAULT_COLUMNS } from '../explore/event-row.js'
 import { QueryBar } from '../explore/query-bar.js'
 import { toggleWrap } from '../explore/event-list.js'
-import { count, counted, short } from '../lib/format.js'
+import { count, counted, perSecond } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useKeys } from '../lib/keys.js'
 import { lazy } from '../lib/lazy.js'
@@ -157,7 +157,7 @@ function Line({ tail: { buffer }, marks, isByTemplate, line }: LineProps) {
   return (
     <div class="summary-line">
       <p class="totals">
-        <strong>{rate >= 10 ? short(Math.round(rate)) : rate.toFixed(1)}</strong> /s
+        <strong>{perSecond(rate)}</strong> /s
         <span>{counted(buffer.matched, 'event')}</span>
         {buffer.leftOut > 0 && (
           <span>

@@ -2,7 +2,7 @@ import type { Static } from '@sinclair/typebox'
 
 import type { SourceSchema } from '../../api/schemas/source.js'
 import { call, pathWith, told } from '../lib/api.js'
-import { count, percent } from '../lib/format.js'
+import { count, perSecond, percent } from '../lib/format.js'
 import { clauseLine } from '../lib/query-edit.js'
 import { may } from '../lib/session.js'
 import { zone } from '../lib/settings.js'
@@ -126,7 +126,7 @@ function Line(props: LineProps) {
       <td class={`number ${errors > 0 ? 'bad' : ''}`}>
         {occurrences === 0 ? '' : percent(errors / occurrences)}
       </td>
-      <td class="number">{rate.toFixed(1)}</td>
+      <td class="number">{perSecond(rate)}</td>
       <td class={`number ${refused > 0 ? 'bad' : ''}`}>{percent(refused)}</td>
       <td>{lastEvent(source.last_event_at)}</td>
       <td>{connector === 'custom' ? type : `${type}, ${connector}`}</td>

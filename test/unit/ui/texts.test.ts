@@ -1,6 +1,6 @@
 import t from 'tap'
 
-import { count, percent, short } from '../../../src/ui/lib/format.js'
+import { count, percent, perSecond, short } from '../../../src/ui/lib/format.js'
 import { oneLine, pieces, templatePieces } from '../../../src/ui/lib/message.js'
 import { flatten, tagOf } from '../../../src/ui/lib/tags.js'
 import { duration, rangeLabel, toMs, toRange, toSpan } from '../../../src/ui/lib/time.js'
@@ -95,4 +95,5 @@ t.test('numbers', async (t) => {
   t.equal(short(1204233), '1.2M')
   t.equal(short(9999), '9,999')
   t.same([0, 0.0004, 0.012, 0.5].map(percent), ['0 %', '< 0.1 %', '1.2 %', '50 %'])
+  t.same([0, 0.02, 0.3, 12.4].map(perSecond), ['0.0', '< 0.1', '0.3', '12'])
 })
