@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
+import { eventually } from '../support/live-service.js'
 import {
   allEvents,
   countOf,
@@ -19,7 +20,19 @@ void test('nothing acknowledged is lost or counted twice when the service is kil
   for (const afterMs of [900, 250]) {
     const service = await startService(t, { DATA_DIR: dataDir, ...KNOWN })
     let isOver = false
-    const senders = [1, 2, 3].map((sender) => load(service, sender, () => isOver))
+    let taken = 0
+    const senders = [1, 2, 3].map((sender) =>
+      load(
+        service,
+        sender,
+        () => isOver,
+        (count) => (taken = count),
+      ),
+    )
+    await eventually(
+      async () => taken,
+      (count) => count > 0,
+    )
     await sleep(afterMs)
     const ended = service.kill()
     isOver = true

@@ -11,7 +11,11 @@ const CHUNK = 100_000
 const GET = 'GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
 /** A server whose reply has so many chunks, and what became of its source. */
-function streaming(t: Parameters<typeof startServer>[0], chunks: number, failsAt = Infinity) {
+function streaming(
+  t: Parameters<typeof startServer>[0],
+  chunks: number,
+  { failsAt = Infinity, stallTimeoutMs = 30_000 } = {},
+) {
   const source = { made: 0, isOver: false, isAborted: false }
   const outcomes: RequestOutcome[] = []
   const route = httpRoute({
@@ -37,7 +41,7 @@ function streaming(t: Parameters<typeof startServer>[0], chunks: number, failsAt
   })
   const running = startServer(t, {
     routes: [route],
-    limits: { stallTimeoutMs: 1000 },
+    limits: { stallTimeoutMs },
     observe: (outcome) => outcomes.push(outcome),
   })
   return { ...running, source, outcomes }
@@ -64,7 +68,7 @@ t.test('a stream arrives whole, and the connection serves the next request', asy
 })
 
 t.test('the source waits for a slow client, and a stalled one is disconnected', async (t) => {
-  const { url, port, source, outcomes } = streaming(t, 1_000)
+  const { url, port, source, outcomes } = streaming(t, 1_000, { stallTimeoutMs: 2_000 })
   const slow = await fetch(`${url}/stream`)
   let bytes = 0
   for await (const piece of slow.body ?? []) {
@@ -98,7 +102,7 @@ t.test('a client that hangs up ends the source', async (t) => {
 })
 
 t.test('a source that fails breaks the reply off, so that the client knows', async (t) => {
-  const { url, source, outcomes } = streaming(t, 100, 50)
+  const { url, source, outcomes } = streaming(t, 100, { failsAt: 50 })
   const reply = await fetch(`${url}/stream`)
   t.equal(reply.status, 200)
   await t.rejects(reply.text())
