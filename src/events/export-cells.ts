@@ -1,6 +1,6 @@
 /*
- * The cells of an exported line, from columns of the Native format. What a dictionary has is made ready once for all rows of a
- * block, and only when a row has it.
+ * Writes the cells of exported lines from columns of the Native format. A dictionary entry is prepared once a block, when the
+ * first row uses it.
  */
 
 import { indexAt, type NativeBlock, type Texts } from '../clickhouse/native-reader.js'
@@ -185,7 +185,7 @@ function narrow(span: TextSpan, item: number): TextSpan {
   return span
 }
 
-/** The text of a value, which is JSON. */
+/** Decodes a JSON string; other JSON values stay as they are. */
 function unquoted(span: TextSpan): TextSpan {
   const { bytes, from, to } = span
   if (from === to || bytes[from] !== QUOTE) return span
@@ -230,7 +230,7 @@ function putItem(out: ByteBuffer, { bytes, to }: TextSpan, from: number): number
   return at + 1
 }
 
-/** What is made of the key of a row, once for each key that a row has. */
+/** Computes a value from the dictionary entry of a row, once for each entry in use. */
 function perKey<T>(
   block: NativeBlock,
   column: string,

@@ -20,12 +20,12 @@ type WriteText = (out: ByteBuffer, text: TextSpan) => void
 export interface Format {
   /** The line before the first event; '' for none. */
   readonly head: (names: readonly string[]) => string
-  /** What stands before the cell of a column. */
+  /** The text before each cell of a column: a separator, in JSON also the name. */
   readonly before: (name: string, column: number) => string
   readonly end: string
   /** What stands around a word that needs no escape. */
   readonly quote: string
-  /** The cell of an attribute that the event does not have. */
+  /** What is written for an attribute that the event lacks. */
   readonly none: string
   readonly text: WriteText
   /** A cell of JSON. */
@@ -177,7 +177,7 @@ const SIGNS: readonly number[] = [0x3d, 0x2b, 0x2d, 0x40]
 /** The last byte of the wide forms of these, behind EF BC. */
 const WIDE_SIGNS: readonly number[] = [0x9d, 0x8b, 0x8d, 0xa0]
 
-/** Programs for tables take cells that begin so for formulas, and run them. A quote before it makes a text of the cell. */
+/** Whether a spreadsheet would run the text as a formula. A quote in front prevents it. */
 function isFormula({ bytes, from, to }: TextSpan): boolean {
   let at = from
   while (at < to && BLANKS.includes(bytes[at] ?? 0)) at++

@@ -6,7 +6,7 @@
  *
  * Both are compared from `sinceMs` to `untilMs`. Everything that was received before `untilMs` has left the write-ahead logs of
  * all instances. When an instance starts or stops answering, or when somebody deletes events or dead letters, one of the two counts
- * is unknown for the time before. Both then begin anew at that moment. Instances tell each other their counts through the shared state.
+ * is unknown for the time before. Then both counts start again from that moment. Instances share their counts through the shared state.
  *
  * ClickHouse counts all rows of the span each time, so that a row which is lost or stored again later is found too. That takes
  * longer the more events there are; the pause until the next count grows with it, and all who ask meanwhile get the same report.

@@ -43,7 +43,7 @@ export const createSourceStats = (store: Pick<Store, 'query'>) => ({
       ]),
     )
   },
-  /** Dead letters that arrived in a span, of those of the sources that have some. */
+  /** Counts the dead letters that arrived in a span, by source. Sources without any are left out. */
   deadLetters: async (
     sources: readonly string[],
     { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },

@@ -57,7 +57,7 @@ export interface RecordTaker extends LineTaker {
 export interface SyslogMessages {
   /** Where the table of extents begins. */
   readonly table: number
-  /** What the priorities mean, as `wasm/layout.ts` says. */
+  /** Severity and tags of each syslog priority, in the layout of `wasm/layout.ts`. */
   readonly priorities: Uint8Array
   /** Reads a time without a year, as ms since 1970. @returns null for another text */
   readonly readTime: (text: string) => number | null

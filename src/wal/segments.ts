@@ -24,7 +24,7 @@ export interface Segment {
   size: number
   /** How many of its records ClickHouse does not have yet. */
   waiting: number
-  /** By `Date.now`; until then it is kept for the idempotency keys in its records, if there is room. */
+  /** The segment is kept for its idempotency keys until this time (ms since 1970), or until room is needed. */
   keepUntilMs: number
 }
 

@@ -160,7 +160,7 @@ function readName(member: u32, from: usize, end: usize, most: usize): usize {
   return to + 1
 }
 
-/** Returns the end of printable ASCII before a blank, 0 for another text. */
+/** Returns where a token of printable ASCII ends, which a blank must follow; 0 when there is no such token. */
 function tokenEnd(from: usize, end: usize, most: usize): usize {
   // In brackets there may be a word for a missing value.
   if (load<u8>(from) == 0x5b) return 0
@@ -247,7 +247,7 @@ function isOther(key: u64): bool {
   return false
 }
 
-/** Adds a character to the hash of a name, in which its case does not count. */
+/** Adds a character to the hash of a name. Upper and lower case give the same hash. */
 @inline
 function keyWith(key: u64, c: u32): u64 {
   return key * 0x100000001b3 + (c | 0x20)

@@ -15,7 +15,7 @@ export const FINE_LEVELS: Readonly<Partial<Record<number, string>>> = {
   5: 'notice',
 }
 
-/** What each priority says: the severity and the tags, as `wasm/layout.ts` has them. */
+/** Severity and tags of each syslog priority, in the layout of `wasm/layout.ts`. */
 export const PRIORITIES = Buffer.concat(
   Array.from({ length: layout.PRIORITIES }, (_, number) => {
     const severity = severityOfNumber(number % 8, 'syslog') ?? ''
