@@ -188,7 +188,12 @@ class Supervisor implements Embedded {
   async #end(): Promise<void> {
     this.#setState('stopped')
     this.#stopping.abort()
-    await this.#engine?.endGently(this.#connect())
+    const engine = this.#engine
+    if (engine === null || (await engine.endGently(this.#connect()))) return
+    this.#options.log.warn(
+      { pid: engine.pid },
+      'the embedded clickhouse did not end, and was killed',
+    )
   }
 
   /** @returns null when the engine answers; else the reason, after its process has ended */
@@ -288,8 +293,10 @@ class Supervisor implements Embedded {
   async #watch(engine: Engine): Promise<void> {
     const agent = new EngineAgent(() => engine, 1)
     const { username, password } = this
+    const { signal } = this.#stopping
     const patience = this.#options.patience ?? PATIENCE
-    const hung = await isHung(engine, { agent, username, password, ...patience })
+    const hung = await isHung(engine, { agent, username, password, signal, ...patience })
+    // An engine that is to end waits for this connection too.
     agent.destroy()
     if (!hung) return
     if (this.#state === 'stopped') return

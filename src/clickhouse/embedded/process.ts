@@ -36,8 +36,12 @@ export interface Engine {
   confirm(localPort: number): Promise<boolean>
   /** A connection that was confirmed is closed. */
   forget(localPort: number): void
-  /** Asks the engine to finish, closes the store, waits a few seconds, then kills. Never rejects. */
-  endGently(store: Store): Promise<void>
+  /**
+   * Asks the engine to finish, closes the store, waits a few seconds, then kills. Never rejects.
+   *
+   * @returns false if it had to be killed
+   */
+  endGently(store: Store): Promise<boolean>
   kill(): Promise<void>
 }
 
@@ -119,11 +123,17 @@ function watch(child: ChildProcess, log: StoreLog): Engine {
     kill,
     async endGently(store) {
       const late = sleep(GENTLE_MS, undefined, { ref: false })
-      await Promise.race([store.command(END_SQL).catch(() => kill()), late])
+      const asked = store.command(END_SQL).then(
+        () => true,
+        () => false,
+      )
+      const isAsked = await Promise.race([asked, late])
       // The engine waits for open connections to end, ours too.
       await store.close()
-      await Promise.race([exited, late])
+      if (isAsked === true) await Promise.race([exited, late])
+      const hasEnded = hasExited
       await kill()
+      return hasEnded
     },
   }
 }

@@ -13,6 +13,8 @@ export interface WatchOptions {
   readonly answerMs: number
   /** Consecutive requests without an answer after which the engine counts as hung. */
   readonly misses: number
+  /** Ends the watch. */
+  readonly signal: AbortSignal
 }
 
 /**
@@ -23,26 +25,28 @@ export const PATIENCE = { everyMs: 5_000, answerMs: 5_000, misses: 3 } as const
 /**
  * Polls an engine while it runs; any HTTP answer counts.
  *
- * @returns true if it runs and does not answer, false if it has ended
+ * @returns true if it runs and does not answer, false if it has ended or the watch has
  */
 export async function isHung(engine: Engine, options: WatchOptions): Promise<boolean> {
+  const { everyMs, signal } = options
   // One answer resets the count, so a pause of this process does no harm.
   for (let missed = 0; missed < options.misses;) {
-    await Promise.race([sleep(options.everyMs, undefined, { ref: false }), engine.exited])
-    if (engine.hasExited) return false
+    const pause = sleep(everyMs, undefined, { ref: false, signal }).catch(() => {})
+    await Promise.race([pause, engine.exited])
+    if (engine.hasExited || signal.aborted) return false
     missed = (await answers(options)) ? 0 : missed + 1
   }
-  return !engine.hasExited
+  return !engine.hasExited && !signal.aborted
 }
 
 /** Uses `node:http`, as the client does: `fetch` would be loaded for this alone. */
-const answers = ({ agent, username, password, answerMs }: WatchOptions): Promise<boolean> =>
+const answers = ({ agent, username, password, answerMs, signal }: WatchOptions): Promise<boolean> =>
   new Promise((resolve) => {
     const options = {
       agent,
       path: '/?query=SELECT%201',
       auth: `${username}:${password}`,
-      signal: AbortSignal.timeout(answerMs),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(answerMs)]),
     }
     get(options, (reply) => {
       reply.on('error', () => undefined)

@@ -158,6 +158,28 @@ t.test('an engine that stands still is killed and comes back with its data', asy
   t.same(await store.query(count, {}), [{ n: 2 }])
 })
 
+t.test('a stop does not wait for the connection that watches the engine', async (t) => {
+  const warnings: string[] = []
+  const server = await startTestServer({
+    log: { ...quietLog, warn: (_, text) => void warnings.push(text) },
+    patience: { everyMs: 20, answerMs: 5_000, misses: 3 },
+  })
+  t.teardown(() => server.stop())
+  const { store, drop } = await createTestDatabase(server)
+  const open = {
+    name: 'open',
+    sql: `SELECT value FROM system.metrics WHERE metric = 'HTTPConnection'`,
+  }
+  const isWatched = async (): Promise<boolean> => {
+    const [row] = await store.query<Record<string, never>, { value: number }>(open, {})
+    return Number(row?.value) > 1
+  }
+  while (!(await isWatched())) await sleep(20)
+  await drop()
+  await server.stop()
+  t.same(warnings, [], 'the engine ended by itself')
+})
+
 t.test(
   'a directory that is in use is refused by name, and its owner is not disturbed',
   async (t) => {
