@@ -16,17 +16,18 @@ export const loadZstd = (): Promise<void> => decoder.init()
 
 /**
  * Decodes Zstandard data of any number of frames with the reference decoder as WebAssembly. It writes into one buffer of
- * `limitBytes`, so frames, blocks and windows cost no memory of their own: 16 MiB of empty frames take 0.1 s.
+ * `limitBytes`, so frames, blocks and windows cost no memory of their own. Frames without content are not decoded: reading
+ * their headers takes half of the time, and 16 MiB of them have 1.9 million.
  *
  * @returns null when the result exceeds the limit
  * @throws Error when the data is invalid, incomplete, or needs a dictionary
  */
 export function decodeZstd(data: Uint8Array, limitBytes: number): Uint8Array | null {
-  const decoded = decoder.decode(data, limitBytes)
-  if (decoded.byteLength > 0) return decoded
-  // The decoder returns nothing on errors too.
   const most = largestContent(data)
-  if (most === 0) return decoded
+  if (most === 0) return new Uint8Array(0)
+  const decoded = most === null ? null : decoder.decode(data, limitBytes)
+  // The decoder returns nothing on errors, and when the result has no room.
+  if (decoded !== null && decoded.byteLength > 0) return decoded
   if (most !== null && most > limitBytes) return null
   throw new Error('invalid Zstandard data')
 }
