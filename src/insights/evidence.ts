@@ -342,7 +342,8 @@ function isRepeated(series: Series, { from, end, sum, isUp }: Span, judge: Judge
       if (first < 0 || (isSilent && countOf(series, first, last + 1) === 0)) return false
       const [before, usual] = earlierSum(series, { from: first, to: last + 1, asAt: end })
       if (isUp ? before < AGAIN_RISE * usual : before > AGAIN_FALL * usual) return false
-      if (Math.abs(before - usual) < LEAST_DIFFERENCE / 2) return false
+      const difference = countOf(series, first, last + 1) - usual
+      if (Math.abs(difference) < LEAST_DIFFERENCE / 2) return false
       const apart = surpriseOf({ observed: before, expected: usual, squares: 0 }, judge)
       if (Math.abs(apart) < BELONGS) return false
       // A day of the weekend has its part of what a working day had.

@@ -163,6 +163,24 @@ test('a job that moved and a clock that was shifted are told once', async (t) =>
   )
 })
 
+test('a moved job of a template that has nothing else is told once, also when it lasts longer one day', async (t) => {
+  const runs = [33, 21, 67, 14, 36, 28, 44, 47]
+  const series = new Float64Array(7 * WEEK)
+  const moves = 5 * WEEK + 4 * 24
+  for (let midnight = 0; midnight < series.length; midnight += 24) {
+    const at = midnight + (midnight >= moves ? 18 : 16)
+    const first = runs[(midnight / 24) % runs.length] ?? 0
+    series.set([first, 170 - first], at)
+  }
+  series[moves + WEEK + 20] = 4
+  const found = find(series)
+  t.ok(found.length > 0)
+  t.same(
+    found.filter(({ from }) => from >= moves + 24),
+    [],
+  )
+})
+
 test('a weekend is that of the senders, wherever they are', async (t) => {
   for (const ahead of [9, -8]) {
     const office = (hour: number): number => {
