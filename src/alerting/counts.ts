@@ -150,23 +150,48 @@ interface Asked {
   readonly options: RequestOptions
 }
 
+/** All of them count the same kind of thing. */
 async function askTogether(
   deps: CountDeps,
   some: readonly Indexed[],
   asked: Asked,
 ): Promise<Found> {
-  const [first] = some
-  if (first?.request.counter.kind === 'dead letters')
-    return (await Promise.all(some.map((one) => askDead(deps, one, asked)))).flat()
-  if (first?.request.counter.kind === 'value') return await askValues(deps, some, asked)
-  if (first?.request.counter.kind === 'findings') return await askFindings(deps, some, asked)
-  if (first?.request.counter.kind === 'past') return await askPast(deps, some, asked)
-  return await askEvents(deps, some, asked)
+  const ofEvents = some.filter(isOfEvents)
+  if (ofEvents.length > 0) return await askEvents(deps, ofEvents, asked)
+  const found: (readonly [number, Count])[] = []
+  for (const { request, index } of some)
+    for (const count of await askAlone(deps, request, asked)) found.push([index, count])
+  return found
+}
+
+async function askAlone(
+  deps: CountDeps,
+  request: CountRequest,
+  asked: Asked,
+): Promise<readonly Count[]> {
+  const { counter } = request
+  switch (counter.kind) {
+    case 'events': {
+      const found = await askEvents(deps, [{ request: { ...request, counter }, index: 0 }], asked)
+      return found.map(([, count]) => count)
+    }
+    case 'past':
+      return await askPast(deps, { ...request, counter }, asked)
+    case 'value':
+      return await askValues(deps, { ...request, counter }, asked)
+    case 'findings': {
+      const { fromMs, toMs, isPast = false } = asked.range
+      const range = { fromMs, toMs, isPast, everyMs: request.everyMs }
+      return await countFindings(deps, counter, range, asked.options.signal)
+    }
+    case 'dead letters':
+      return await askDead(deps, request, asked)
+  }
 }
 
 async function askEvents(
   deps: CountDeps,
-  some: readonly Indexed[],
+  some: readonly EventsIndexed[],
   { range, options }: Asked,
 ): Promise<Found> {
   const [first] = some
@@ -197,85 +222,67 @@ async function askQuestion(
 
 async function askValues(
   deps: CountDeps,
-  some: readonly Indexed[],
+  { counter, groupBy, everyMs, maxAgeMs = DEFAULT_AGE_MS }: RequestOf<'value'>,
   { range: { fromMs, toMs, isPast = false }, options }: Asked,
-): Promise<Found> {
-  const found: (readonly [number, Count])[] = []
-  for (const { request, index } of some) {
-    const { counter, groupBy, everyMs, maxAgeMs = DEFAULT_AGE_MS } = request
-    if (counter.kind !== 'value') throw new Error('bug: it counts')
-    const asked = { fromMs, toMs, isPast, options: { ...options, settings: SETTINGS } }
-    const counts = await countByValues(deps, { counter, groupBy, everyMs, maxAgeMs }, asked)
-    if (counts.length > MAX_ROWS) throw new TooManyGroups()
-    found.push(...counts.map((count) => [index, count] as const))
-  }
-  return found
-}
-
-async function askFindings(
-  deps: CountDeps,
-  some: readonly Indexed[],
-  { range: { fromMs, toMs, isPast = false }, options }: Asked,
-): Promise<Found> {
-  const found: (readonly [number, Count])[] = []
-  for (const { request, index } of some) {
-    const { counter, everyMs } = request
-    if (counter.kind !== 'findings') throw new Error('bug: it counts events')
-    const asked = { fromMs, toMs, isPast, everyMs }
-    const counts = await countFindings(deps, counter, asked, options.signal)
-    found.push(...counts.map((count) => [index, count] as const))
-  }
-  return found
+): Promise<readonly Count[]> {
+  const asked = { fromMs, toMs, isPast, options: { ...options, settings: SETTINGS } }
+  const counts = await countByValues(deps, { counter, groupBy, everyMs, maxAgeMs }, asked)
+  if (counts.length > MAX_ROWS) throw new TooManyGroups()
+  return counts
 }
 
 /** Counts what arrived in the windows that ended so long before the slots of the range. */
-async function askPast(deps: CountDeps, some: readonly Indexed[], asked: Asked): Promise<Found> {
-  const found: (readonly [number, Count])[] = []
-  for (const { request, index } of some) {
-    const { counter, everyMs } = request
-    if (counter.kind !== 'past') throw new Error('bug: it is no count of the past')
-    const { query, agoMs, windowMs } = counter
-    const first = Math.floor(asked.range.fromMs / everyMs)
-    const end = Math.floor(asked.range.toMs / everyMs)
-    if (first === end) continue
-    const range = {
-      fromMs: (first + 1) * everyMs - windowMs - agoMs,
-      toMs: end * everyMs - agoMs,
-      isPast: true,
-    }
-    const events = { kind: 'events', query, of: 'occurrences' } as const
-    const all = await askEvents(deps, [{ request: { ...request, counter: events }, index }], {
-      range,
-      options: { ...asked.options, isSearch: true },
-    })
-    const slots = { first, end, length: windowMs / everyMs, ago: agoMs / everyMs }
-    const windows = windowsOf(
-      all.map(([, count]) => count),
-      slots,
-    )
-    for (const count of windows) found.push([index, count])
+async function askPast(
+  deps: CountDeps,
+  request: RequestOf<'past'>,
+  asked: Asked,
+): Promise<readonly Count[]> {
+  const { counter, everyMs } = request
+  const { query, agoMs, windowMs } = counter
+  const first = Math.floor(asked.range.fromMs / everyMs)
+  const end = Math.floor(asked.range.toMs / everyMs)
+  if (first === end) return []
+  const range = {
+    fromMs: (first + 1) * everyMs - windowMs - agoMs,
+    toMs: end * everyMs - agoMs,
+    isPast: true,
   }
-  return found
+  const events = { kind: 'events', query, of: 'occurrences' } as const
+  const counts = await askAlone(
+    deps,
+    { ...request, counter: events },
+    { range, options: { ...asked.options, isSearch: true } },
+  )
+  return windowsOf(counts, { first, end, length: windowMs / everyMs, ago: agoMs / everyMs })
 }
 
 async function askDead(
   { store }: CountDeps,
-  { request, index }: Indexed,
+  { everyMs, groupBy }: CountRequest,
   { range: { fromMs, toMs }, options }: Asked,
-): Promise<Found> {
-  const { everyMs, groupBy } = request
+): Promise<readonly Count[]> {
   const params = { from_ms: fromMs, to_ms: toMs, every_s: everyMs / 1000 }
   const rows = await store.query(deadSql, params, options)
   return rows.map(({ slot, source, dead: count }) => {
     const group = groupBy.length === 0 ? [] : [source]
-    return [index, { slot, group, count }] as const
+    return { slot, group, count }
   })
+}
+
+type RequestOf<K extends Counter['kind']> = CountRequest & {
+  readonly counter: Extract<Counter, { readonly kind: K }>
 }
 
 interface Indexed {
   readonly request: CountRequest
   readonly index: number
 }
+
+interface EventsIndexed extends Indexed {
+  readonly request: RequestOf<'events'>
+}
+
+const isOfEvents = (one: Indexed): one is EventsIndexed => one.request.counter.kind === 'events'
 
 /** Requests that can be one question. */
 function sharesOf(requests: readonly Indexed[]): readonly (readonly Indexed[])[] {
@@ -304,7 +311,7 @@ interface Question {
 
 function questionsOf(
   deps: CountDeps,
-  some: readonly Indexed[],
+  some: readonly EventsIndexed[],
   range: ArrivalRange,
 ): readonly Question[] {
   const [first] = some
@@ -312,7 +319,10 @@ function questionsOf(
   const { groupBy, everyMs, isLast, maxAgeMs = DEFAULT_AGE_MS } = first.request
   const time: Time = first.request.isByEventTime === true ? 'ts' : 'received_at'
   const groups = bound('group', (bind) => groupsSql(groupBy, bind, deps.redirects()))
-  const firstsOrRepeats = (base: typeof eventsSql, requests: readonly Indexed[]): Question => {
+  const firstsOrRepeats = (
+    base: typeof eventsSql,
+    requests: readonly EventsIndexed[],
+  ): Question => {
     const arrival = { sql: arrivalOf(base, time), fromMs: range.fromMs }
     const slot = `intDiv(toUnixTimestamp(${arrival.sql}), ${everyMs / 1000})`
     const weight = (of: 'occurrences' | 'events'): string =>
@@ -330,7 +340,7 @@ function questionsOf(
     return toQuestion(fragments, range)
   }
   const firsts = firstsOrRepeats(eventsSql, some)
-  const repeated = some.filter(({ request: { counter } }) => isOfOccurrences(counter))
+  const repeated = some.filter(({ request: { counter } }) => counter.of === 'occurrences')
   if (repeated.length === 0) return [firsts]
   const isByOwnTime = range.isPast === true || time === 'ts'
   return [firsts, firstsOrRepeats(isByOwnTime ? pastRepeatsSql : repeatsSql, repeated)]
@@ -436,9 +446,6 @@ function toSharedRow({ slot, group_values: values, counts }: Row): SharedRow {
   return { second: slot, values, occurrences: of.get(0) ?? 0, events: of.get(1) ?? 0 }
 }
 
-const isOfOccurrences = (counter: Counter): boolean =>
-  counter.kind === 'events' && counter.of === 'occurrences'
-
 interface CountsContext {
   readonly bind: Bind
   readonly count: (of: 'occurrences' | 'events', condition: string) => string
@@ -448,12 +455,11 @@ interface CountsContext {
 
 function countsSql(
   { resolve, redirects }: CountDeps,
-  some: readonly Indexed[],
+  some: readonly EventsIndexed[],
   { bind, count, endMs, arrival }: CountsContext,
 ): string {
   return some
     .map(({ request: { counter }, index }) => {
-      if (counter.kind !== 'events') throw new Error('bug: dead letters are no events')
       const query = resolve(counter.query)
       const context = { bind, endMs, arrival, redirects: redirects() }
       const found = rowCondition(query, context)
