@@ -5,6 +5,7 @@ import { createQuestions } from '../../src/api/questions.js'
 import type { ApiRoute, Caller } from '../../src/api/route.js'
 import type { Services } from '../../src/api/services.js'
 import { AppError } from '../../src/model/errors.js'
+import type { ServerOptions } from '../../src/http/server.js'
 import { startServer, uws } from './http.js'
 
 /** A user of each role; `other` is a second viewer. */
@@ -39,9 +40,15 @@ export type FakeServices = {
 export const fakeServices = (services: FakeServices): Services => services as Services
 
 /** Routes on a server of their own; a token is the name of a role. */
-export function startApi(t: Test, routes: readonly ApiRoute[], services: FakeServices) {
+export function startApi(
+  t: Test,
+  routes: readonly ApiRoute[],
+  services: FakeServices,
+  options: Partial<ServerOptions> = {},
+) {
   const consumed: LimitName[] = []
-  const { url, log } = startServer(t, {
+  const { url, port, log } = startServer(t, {
+    ...options,
     routes: createApi({
       uws,
       routes,
@@ -101,5 +108,5 @@ export function startApi(t: Test, routes: readonly ApiRoute[], services: FakeSer
     ).status
     return found
   }
-  return { url, log, call, statuses, consumed }
+  return { url, port, log, call, statuses, consumed }
 }

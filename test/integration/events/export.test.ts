@@ -1,16 +1,26 @@
-/** Exported lines are, byte for byte, what ClickHouse makes of the whole messages and tags. */
+/**
+ * Exported lines are, byte for byte, what ClickHouse makes of the whole messages and tags. A client that is slow or leaves costs
+ * nothing lasting.
+ */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { t as suite, test } from 'tap'
 import type { Store } from '../../../src/clickhouse/client.js'
+import { createExportSlots } from '../../../src/api/export-slots.js'
+import { logExportRoutes } from '../../../src/api/routes/log-export.js'
 import { attributeText } from '../../../src/events/attribute-condition.js'
 import { bound, type Bind } from '../../../src/events/bind.js'
 import { createEvents } from '../../../src/events/events.js'
 import { EVENT_FIELDS, toExportLines } from '../../../src/events/export-columns.js'
 import { EXPORT_FORMATS, type ExportFormat } from '../../../src/events/export-lines.js'
 import { mapped } from '../../../src/events/row-condition.js'
+import { USERS, startApi } from '../../support/api.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { filterOf } from '../../support/event-filter.js'
 import { applySchema } from '../../support/landing.js'
+import { eventually } from '../../support/live-service.js'
 import { FROM_MS, NAMES, firstRow, makeEvents } from '../../support/query-data.js'
 
 const SEED = Number(process.env['SEED'] ?? 5)
@@ -169,4 +179,126 @@ void test('lines are made of stored columns as ClickHouse makes them', async (t)
     if (at >= 0) t.equal(text.slice(0, wanted[at]?.length), wanted[at], `${format}, line ${at}`)
     t.equal(text.slice(0, 200), '', `${format} has no more`)
   }
+})
+
+const EXPORTS_OF_A_USER = 2
+const ROWS = 3_000
+const MESSAGE_BYTES = 20_000
+/** Two chunks, of which the first has 1,000 rows, and what the buffers of both sockets hold. */
+const MOST_BYTES = 45_000_000
+
+/** Exports over sockets, of a store that says how much of it was read. */
+async function exporting(t: Parameters<typeof startApi>[0], store: Store) {
+  await applySchema(store)
+  await store.command(
+    `INSERT INTO landing (id, is_new, n, received_at, ts, source, type, severity, priority, template_id, variables)
+    SELECT number + 1, 1, 1, now64(3), now64(3) - number, 'wide', 'log', 'INFO', 'P4', 1, repeat('x', ${MESSAGE_BYTES})
+    FROM numbers(${ROWS})`,
+  )
+  const read = { bytes: 0, isEndless: false }
+  const endless =
+    'SELECT toFloat64(number) AS ts_ms, ts_ms AS event_id FROM system.numbers WHERE sipHash64(number) = 1'
+  const queryColumns: Store['queryColumns'] = async (asked, params, request = {}) => {
+    const blocks = await (read.isEndless
+      ? store.queryColumns({ ...asked, sql: endless }, params, {
+          ...request,
+          settings: { max_execution_time: 0 },
+        })
+      : store.queryColumns(asked, params, request))
+    read.bytes += blocks.reduce((sum, { bytes }) => sum + bytes.byteLength, 0)
+    return blocks
+  }
+  const { query, change } = store
+  const exportSlots = createExportSlots()
+  const services = {
+    events: createEvents({ query, change, queryColumns }),
+    eventContext: {
+      redirects: () => [],
+      applications: () => [],
+      templateAliases: (id: string) => [id],
+    },
+    exportSlots,
+  }
+  const running = {
+    name: 'running',
+    sql: `SELECT count() AS n FROM system.processes WHERE position(query, 'AS event_id') > 0 AND position(query, 'processes') = 0`,
+  }
+  return {
+    read,
+    /** Begins an export on a socket that is read by hand. */
+    begin: (limits: { readonly stallTimeoutMs?: number } = {}) => {
+      const { port } = startApi(t, logExportRoutes, services, { limits })
+      const socket = connect(port, '127.0.0.1')
+      socket.on('error', () => undefined)
+      const head = 'Host: x\r\nAuthorization: Bearer viewer\r\n\r\n'
+      socket.write(`GET /api/logs/export?fields=id,message HTTP/1.1\r\n${head}`)
+      return socket
+    },
+    statements: async (): Promise<number> => {
+      const [row] = await store.query<Record<string, unknown>, { n: number }>(running, {})
+      return Number(row?.n)
+    },
+    /** Whether the user may begin as many exports as ever. */
+    isFree: (): boolean => {
+      const ends: (() => void)[] = []
+      try {
+        for (let i = 0; i < EXPORTS_OF_A_USER; i++) ends.push(exportSlots.begin(USERS.viewer))
+        return true
+      } catch {
+        return false
+      } finally {
+        for (const end of ends) end()
+      }
+    },
+  }
+}
+
+void test('a client that is slow, stops reading or hangs up costs nothing lasting', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  const { read, begin, statements, isFree } = await exporting(t, store)
+  const freed = async (): Promise<void> => {
+    await eventually(async () => isFree(), Boolean)
+    await eventually(statements, (n) => n === 0)
+  }
+
+  await t.test(
+    'one that reads 1 kB a second gets the whole file, and a part is read at a time',
+    async (t) => {
+      const socket = begin()
+      await once(socket, 'readable')
+      for (let second = 0; second < 3; second++) {
+        socket.read(1_024)
+        await sleep(1_000)
+      }
+      t.equal(isFree(), false)
+      t.ok(read.bytes < MOST_BYTES, `${read.bytes} bytes were read`)
+      let end = ''
+      for await (const piece of socket) {
+        end = `${end.slice(-100)}${String(piece)}`
+        if (end.includes('"complete"')) break
+      }
+      t.match(end, `{"complete":true,"rows":${ROWS}}`)
+      t.ok(read.bytes > ROWS * MESSAGE_BYTES)
+      await freed()
+    },
+  )
+
+  await t.test('one that stops reading is disconnected', async (t) => {
+    read.bytes = 0
+    const socket = begin({ stallTimeoutMs: 1_000 })
+    await once(socket, 'readable')
+    await freed()
+    t.ok(read.bytes < MOST_BYTES, `${read.bytes} bytes were read`)
+    socket.destroy()
+  })
+
+  await t.test('one that hangs up ends the statement', async (t) => {
+    read.isEndless = true
+    const socket = begin()
+    await eventually(statements, (n) => n === 1)
+    t.equal(isFree(), false)
+    socket.destroy()
+    await freed()
+  })
 })
