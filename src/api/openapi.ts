@@ -230,7 +230,8 @@ function toSuccess(route: DocumentedRoute): Json {
   const entries = [status, ...alsoStatuses].map((code) => {
     const description = SUCCESS[code] ?? 'Reply'
     if (code === 204 || code === 302) return [code, { description }]
-    const content = { ...Object.fromEntries(types.map((type) => [type, media])), ...others }
+    const inTypes = types.map((type, i) => [type, i === 0 ? media : { schema: reply }])
+    const content = { ...Object.fromEntries(inTypes), ...others }
     return [code, { description, ...(mayReadCold(route) ? COLD : {}), content }]
   })
   return Object.fromEntries(entries)

@@ -14,7 +14,7 @@ import {
   EventPart,
   LIST_FIELD_NAMES,
 } from '../schemas/event.js'
-import { ListParameter } from '../schemas/page.js'
+import { ListParameter, NextCursor } from '../schemas/page.js'
 import { PrioritySchema } from '../../model/schemas.js'
 
 interface Position {
@@ -50,7 +50,7 @@ const ListQuery = Type.Object({
 const EventPage = Type.Object(
   {
     items: Type.Array(Type.Union([EventItem, EventPart])),
-    next_cursor: Type.Union([Type.String(), Type.Null()]),
+    next_cursor: NextCursor,
     has_more: Type.Boolean(),
     newest_event_at: Type.Optional(
       Type.String({
@@ -59,7 +59,10 @@ const EventPage = Type.Object(
       }),
     ),
   },
-  { title: 'EventPage' },
+  {
+    title: 'EventPage',
+    examples: [{ items: EventItem['examples'], next_cursor: null, has_more: false }],
+  },
 )
 
 const Explanation = Type.Object(

@@ -181,7 +181,36 @@ export const queryRoutes = [
     reply: ParsedQuery,
     errors: [],
     examples: {
-      body: { q: 'severity>=warning source:checkout "connection refused"', position: 3 },
+      body: { q: 'severity>=warning source:checkout', position: 3 },
+      reply: {
+        query: {
+          kind: 'and',
+          nodes: [
+            {
+              kind: 'compare',
+              field: { kind: 'builtin', name: 'severity' },
+              operator: '>=',
+              value: 'warning',
+            },
+            {
+              kind: 'field',
+              field: { kind: 'builtin', name: 'source' },
+              tests: [{ kind: 'equal', text: 'checkout' }],
+            },
+          ],
+        },
+        canonical: 'severity>=warning source:checkout',
+        error: null,
+        hints: [],
+        completion: {
+          position: 0,
+          length: 8,
+          expected: ['clause'],
+          field: null,
+          names: ['severity'],
+          attributes: ['severity_text'],
+        },
+      },
     },
     tokens: 'limited',
     // The attributes that are offered are those of all sources.

@@ -28,8 +28,25 @@ const LIST_FIELDS = {
   last_seen: Timestamp,
 }
 
+const EXAMPLE = {
+  id: 7890,
+  timestamp: '2026-11-21T09:28:19.000Z',
+  source: 'checkout',
+  type: 'log',
+  severity: 'ERROR',
+  priority: 'P2',
+  message: 'payment service timed out after 3000 ms',
+  template_id: 'a8c48708073718c0',
+  host: 'web-1',
+  tags: { order: 1001 },
+  occurrence_count: 2,
+  trace_id: '4bf92f3577b34da6a3ce929d0e0e4736',
+  environment: 'production',
+  last_seen: '2026-11-21T09:28:22.000Z',
+}
+
 /** An event in a list. */
-export const EventItem = Type.Object(LIST_FIELDS, { title: 'Event' })
+export const EventItem = Type.Object(LIST_FIELDS, { title: 'Event', examples: [EXAMPLE] })
 
 export const LIST_FIELD_NAMES = Object.keys(LIST_FIELDS).filter(
   (name): name is keyof typeof LIST_FIELDS => name in LIST_FIELDS,
@@ -55,7 +72,21 @@ export const EventDetail = Type.Object(
       description: 'name of the application that the source is linked to',
     }),
   },
-  { title: 'EventDetail' },
+  {
+    title: 'EventDetail',
+    examples: [
+      {
+        ...EXAMPLE,
+        span_id: '00f067aa0ba902b7',
+        summary: '',
+        priority_confidence: 0.84,
+        priority_source: 'auto',
+        model_version: 'ordinal-1.1',
+        dedup_key: `sha256:${'0f'.repeat(32)}`,
+        application: 'shop',
+      },
+    ],
+  },
 )
 
 export const EventIdParams = Type.Object({

@@ -23,10 +23,15 @@ export const PageParameters = {
   ),
 }
 
+/** Of a page: null at the end of the list. */
+export const NextCursor = Type.Union([Type.String(), Type.Null()], {
+  examples: ['T_4pk7JGCr6h7Q164-_6snsidHNNcyI6MTc5NTY5Nzg2NDIwMiwiaWQiOjQ4ODd9'],
+})
+
 /** Reply of a list. */
 export const PageSchema = <T extends TSchema>(item: T) =>
   Type.Object({
     items: Type.Array(item),
-    next_cursor: Type.Union([Type.String(), Type.Null()]),
+    next_cursor: NextCursor,
     has_more: Type.Boolean(),
   })
