@@ -311,7 +311,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       maxBytes: config.walMaxBytes,
       cacheBytes: WAL_CACHE_BYTES,
       blockPool,
-      keepNamesMs: WINDOW_MS,
+      keepOnceKeysMs: WINDOW_MS,
       onDamage: (report) => {
         log.error(report, 'the WAL is damaged; what is readable is kept')
         // The lost records may have begun events and named templates.

@@ -39,7 +39,7 @@ async function withLog(dir: string): Promise<{ wallMs: number; cpuMs: number }> 
     maxBytes: 2 ** 40,
     cacheBytes: 0,
     blockPool: new BlockPool(0),
-    keepNamesMs: 0,
+    keepOnceKeysMs: 0,
     onDamage: () => undefined,
   })
   const result = await drive(() => wal.append([block]).durable)

@@ -51,7 +51,7 @@ export class Segments {
   /** Reads a segment of an earlier run. */
   async load(
     { text, number, key }: SegmentName,
-    keepNamesMs: number,
+    keepOnceKeysMs: number,
   ): Promise<{
     readonly segment: Segment
     readonly frames: readonly Frame[]
@@ -62,7 +62,7 @@ export class Segments {
     const { frames, damaged } = scanSegment(key, await readFile(path))
     const file = await open(path, 'r')
     // Its damage is reported at each start, so it is not kept.
-    const keepUntilMs = damaged.length > 0 ? 0 : Date.now() + keepNamesMs
+    const keepUntilMs = damaged.length > 0 ? 0 : Date.now() + keepOnceKeysMs
     const segment: Segment = { path, key, file, size: SEGMENT_BYTES, waiting: 0, keepUntilMs }
     this.#all.push(segment)
     this.#nextNumber = number + 1

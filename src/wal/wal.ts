@@ -28,8 +28,8 @@ export interface WalOptions {
   readonly cacheBytes: number
   /** The memory for records that are read back. */
   readonly blockPool: BlockPool
-  /** How long a segment is kept for the idempotency keys in its records, from the last such record on. */
-  readonly keepNamesMs: number
+  /** How long a segment is kept for the `onceKeys` of its records, from the last such record on. */
+  readonly keepOnceKeysMs: number
   readonly onDamage: (report: {
     readonly segment: string
     readonly ranges: readonly string[]
@@ -54,7 +54,7 @@ interface Write {
   readonly kind: FrameKind
   readonly seq: number
   readonly payload: readonly Uint8Array[]
-  readonly hasNames: boolean
+  readonly hasOnceKeys: boolean
   /** Called when the payload's memory is not read any more. */
   readonly release: (() => void) | null
   readonly resolve: () => void
@@ -186,19 +186,19 @@ export class Wal {
    *
    * @param release called once, when the payload's memory is not read any more: the record is done, lost or on disk
    * only
-   * @param hasNames whether the record is to be found for `keepNamesMs` after a restart, though it is done
+   * @param hasOnceKeys whether the record is to be found for `keepOnceKeysMs` after a restart, though it is done
    * @returns its sequence, and a promise that resolves when it is on disk
    */
   append(
     payload: readonly Uint8Array[],
     release: (() => void) | null = null,
-    hasNames = false,
+    hasOnceKeys = false,
   ): {
     readonly seq: number
     readonly durable: Promise<void>
   } {
     const seq = this.#nextSeq++
-    return { seq, durable: this.#write('record', seq, { payload, release, hasNames }) }
+    return { seq, durable: this.#write('record', seq, { payload, release, hasOnceKeys }) }
   }
 
   /**
@@ -294,11 +294,11 @@ export class Wal {
     {
       payload = [],
       release = null,
-      hasNames = false,
-    }: Partial<Pick<Write, 'payload' | 'release' | 'hasNames'>> = {},
+      hasOnceKeys = false,
+    }: Partial<Pick<Write, 'payload' | 'release' | 'hasOnceKeys'>> = {},
   ): Promise<void> {
     const written = new Promise<void>((resolve, reject) => {
-      this.#queue.push({ kind, seq, payload, hasNames, release, resolve, reject })
+      this.#queue.push({ kind, seq, payload, hasOnceKeys, release, resolve, reject })
     })
     this.#committing ??= this.#commitAll()
     return written
@@ -341,8 +341,8 @@ export class Wal {
     await writeAll(segment.file, buffers, start)
     await segment.file.datasync()
     segment.size = start + total
-    if (group.some(({ hasNames }) => hasNames))
-      segment.keepUntilMs = Date.now() + this.#options.keepNamesMs
+    if (group.some(({ hasOnceKeys }) => hasOnceKeys))
+      segment.keepUntilMs = Date.now() + this.#options.keepOnceKeysMs
     let offset = start
     for (const write of group) {
       const bytes = write.payload.reduce((sum, part) => sum + part.length, 0)
@@ -440,8 +440,11 @@ export class Wal {
   }
 
   async #load(name: SegmentName): Promise<void> {
-    const { keepNamesMs } = this.#options
-    const { segment, frames, damaged, writtenAtMs } = await this.#segments.load(name, keepNamesMs)
+    const { keepOnceKeysMs } = this.#options
+    const { segment, frames, damaged, writtenAtMs } = await this.#segments.load(
+      name,
+      keepOnceKeysMs,
+    )
     if (damaged.length > 0) this.#reportDamage(name.text, damaged)
     this.#writtenAtMs = writtenAtMs
     for (const frame of frames) this.#replay(frame, segment)

@@ -33,7 +33,7 @@ export async function createTestWal(t: Test, dir = tempDir(t)): Promise<Wal> {
     maxBytes: 1024 ** 3,
     cacheBytes: 1024 ** 2,
     blockPool: new WatchedBlockPool(),
-    keepNamesMs: 0,
+    keepOnceKeysMs: 0,
     onDamage: (report) => t.fail('the WAL is damaged', { report }),
   })
 }

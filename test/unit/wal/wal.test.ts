@@ -35,7 +35,7 @@ async function openWal(dir: string, options: Partial<WalOptions> = {}): Promise<
     maxBytes: 1024 ** 3,
     cacheBytes: 1024 ** 2,
     blockPool: new WatchedBlockPool(),
-    keepNamesMs: 0,
+    keepOnceKeysMs: 0,
     onDamage: (report) => damage.push(report),
     ...options,
   })
@@ -321,14 +321,14 @@ void test('a segment is deleted when all its records are done, and not before', 
 
 void test('a record with names is found after restarts though it is done, until its time is over', async (t) => {
   const dir = tempDir(t)
-  const keepNamesMs = 60_000
+  const keepOnceKeysMs = 60_000
   const doneOf = async (wal: Wal): Promise<readonly string[]> => {
     const texts: string[] = []
     for await (const parts of wal.readDone()) texts.push(Buffer.concat([...parts]).toString())
     return texts
   }
   const large = (): readonly Uint8Array[] => [Buffer.alloc(65 * 1024 * 1024)]
-  const { wal: first } = await openWal(dir, { keepNamesMs })
+  const { wal: first } = await openWal(dir, { keepOnceKeysMs })
   const named = first.append(bytesOf('named'), null, true)
   await named.durable
   await first.done(named.seq)
@@ -340,13 +340,13 @@ void test('a record with names is found after restarts though it is done, until 
   await first.close()
 
   for (let restart = 0; restart < 2; restart++) {
-    const { wal } = await openWal(dir, { keepNamesMs })
+    const { wal } = await openWal(dir, { keepOnceKeysMs })
     t.same(await contents(wal), [], 'nothing waits')
     const [found, ...others] = await doneOf(wal)
     t.equal(found, 'named')
     t.equal(others.length, 2)
     t.same(await doneOf(wal), [], 'it is read once')
-    t.ok(Math.abs(Date.now() - wal.writtenAtMs) < keepNamesMs)
+    t.ok(Math.abs(Date.now() - wal.writtenAtMs) < keepOnceKeysMs)
     await wal.close()
   }
 
@@ -358,7 +358,7 @@ void test('a record with names is found after restarts though it is done, until 
 
 void test('many segments with names do not stay', async (t) => {
   const dir = tempDir(t)
-  const { wal } = await openWal(dir, { keepNamesMs: 60_000 })
+  const { wal } = await openWal(dir, { keepOnceKeysMs: 60_000 })
   for (let segment = 0; segment < 10; segment++) {
     const { seq, durable } = wal.append([Buffer.alloc(65 * 1024 * 1024)], null, true)
     await durable

@@ -204,7 +204,7 @@ void test('a repeat begins the event whose first row is lost by damage of the WA
       maxBytes: 1e9,
       cacheBytes: 1e6,
       blockPool: new WatchedBlockPool(),
-      keepNamesMs: 0,
+      keepOnceKeysMs: 0,
       onDamage: (report) => damage.push(report),
     })
   t.comment(
@@ -248,7 +248,7 @@ void test('a repeat of a stored event stays a repeat after damage', async (t) =>
       maxBytes: 1e9,
       cacheBytes: 1e6,
       blockPool: new WatchedBlockPool(),
-      keepNamesMs: 0,
+      keepOnceKeysMs: 0,
       onDamage: () => undefined,
     }),
     target,
