@@ -27,6 +27,18 @@ export function toEventItem(
   }
 }
 
+/** A message that is cut has one character more, which says so. */
+export function shortened<T extends { readonly message: string }>(
+  item: T,
+  cut: number | undefined,
+): T {
+  if (cut === undefined || item.message.length <= cut) return item
+  // A character has at most two units, so the rest of a long message is not looked at.
+  const characters = Array.from(item.message.slice(0, 2 * cut + 1))
+  if (characters.length <= cut) return item
+  return { ...item, message: `${characters.slice(0, cut).join('')}…` }
+}
+
 export function toEventDetail(
   event: EventRecord,
   context: Pick<EventContext, 'canonicalTemplate' | 'applicationOf'>,

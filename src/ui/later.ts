@@ -1,6 +1,7 @@
 /** What Explore needs once somebody opens, types or chooses: one file, because many small ones load slower. */
 export { proposalsFor } from './explore/completion.js'
 export { copyLink } from './explore/copy-link.js'
+export { copyMessage } from './explore/copy-message.js'
 export { ExportProgress } from './explore/export-progress.js'
 export { exportRun } from './explore/export-run.js'
 export { DetailPanel } from './explore/detail.js'

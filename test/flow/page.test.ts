@@ -144,6 +144,12 @@ async function explore(
   t.same(await axe(page), [])
   await anyPlace(t, page, service)
 
+  t.comment('more values of a field')
+  const hosts = page.locator('.fields section:has(h2:text-is("host")) li .value')
+  t.equal(await hosts.count(), 8)
+  await page.click('.fields section:has(h2:text-is("host")) button:has-text("more values")')
+  await hosts.nth(8).waitFor()
+
   t.comment('a query by keyboard, with completion and an error at its place')
   await page.keyboard.press('/')
   await page.keyboard.type('sev')
@@ -302,11 +308,20 @@ async function explore(
     await page.waitForSelector('.detail .field-rows')
     await isClean(t, page, `hostile row ${i}`)
   }
+  await page.click('.events .row:has-text("one long line")')
+  await page.waitForSelector('.detail pre:has-text("one long line")')
+  const shown = () => page.locator('.detail pre').innerText()
+  t.ok((await shown()).length < 3000, 'the beginning')
+  await page.click('text=Show the whole message')
+  await page.waitForSelector('text=Show less')
+  await page.waitForSelector('.detail pre:text-matches("x{200000}")')
   await page.click('.events .row:has-text("many attributes")')
   await page.waitForSelector('.detail dt:text-is("field_0")')
   t.ok((await page.locator('.detail dt').count()) < 100, 'only what is seen is drawn')
-  await page.locator('.detail dt').last().scrollIntoViewIfNeeded()
-  await page.waitForSelector('.detail dt:text-is("field_40")')
+  for (const next of [15, 23, 31, 39]) {
+    await page.locator('.detail dt').last().scrollIntoViewIfNeeded()
+    await page.waitForSelector(`.detail dt:text-is("field_${next}")`)
+  }
   await page.keyboard.press('Escape')
 }
 
@@ -531,6 +546,11 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.waitForSelector('dialog.palette li[aria-selected=true]:has-text("source")')
   await page.keyboard.press('Enter')
   await page.waitForURL(/q=source:gateway/)
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('pool exhausted')
+  await page.waitForSelector('dialog.palette li[aria-selected=true]:has-text("template")')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('.template-head:has-text("connection pool exhausted")')
   await page.keyboard.press('?')
   await page.waitForSelector('dialog.keys[open]')
   await page.keyboard.press('Escape')

@@ -7,9 +7,9 @@ import { AppError } from '../../model/errors.js'
 import type { EventRecord } from '../../model/event.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import { mayRead, readRange, type ReadableSources } from '../event-question.js'
-import { toEventDetail, toEventItem } from '../event-views.js'
+import { shortened, toEventDetail, toEventItem } from '../event-views.js'
 import { route, type Caller } from '../route.js'
-import { EventDetail, EventIdParams, EventItem, Timestamp } from '../schemas/event.js'
+import { EventDetail, EventIdParams, EventItem, MessageCut, Timestamp } from '../schemas/event.js'
 import { ListParameter, PageSchema, QueryTime } from '../schemas/page.js'
 import { Count } from '../schemas/series.js'
 import type { Services } from '../services.js'
@@ -30,6 +30,7 @@ const ContextQuery = Type.Object({
       description: '`next_cursor` of a side, which goes on; the other side is then empty',
     }),
   ),
+  message_cut: MessageCut,
 })
 
 const ContextReply = Type.Object(
@@ -57,13 +58,14 @@ interface SideQuery {
   readonly limit: number
   readonly position: ContextPosition | null
   readonly within: ReadableSources
+  readonly cut: number | undefined
 }
 
 const EMPTY = { items: [], next_cursor: null, has_more: false }
 
 async function readSide(
   side: Side,
-  { event, same, limit, position, within }: SideQuery,
+  { event, same, limit, position, within, cut }: SideQuery,
   services: Services,
   signal: AbortSignal,
 ): Promise<Static<typeof ContextReply>['before']> {
@@ -74,7 +76,7 @@ async function readSide(
   const last = isCut || events.length > limit ? items.at(-1) : undefined
   const next = last && { tsMs: last.timestampMs, id: last.id, side }
   return {
-    items: items.map((one) => toEventItem(one, services.eventContext)),
+    items: items.map((one) => shortened(toEventItem(one, services.eventContext), cut)),
     next_cursor:
       next === undefined ? null : encodeCursor(services.cursorKey, boundTo(event.id, same), next),
     has_more: next !== undefined,
@@ -93,7 +95,7 @@ async function readContext(
   services: Services,
   { principal, signal }: { readonly principal: Caller; readonly signal: AbortSignal },
 ): Promise<Static<typeof ContextReply>> {
-  const { cursor, same = [] } = query
+  const { cursor, same = [], message_cut: cut } = query
   const filters = boundTo(eventId, same)
   const position =
     cursor === undefined ? null : decodeCursor(services.cursorKey, filters, cursor, isPosition)
@@ -103,11 +105,11 @@ async function readContext(
     throw new AppError('not_found', 'there is no such event', { details: { event_id: eventId } })
   const [before, after] = await Promise.all(
     SIDES.map((side) =>
-      readSide(side, { event, same, limit: query[side], position, within }, services, signal),
+      readSide(side, { event, same, limit: query[side], position, within, cut }, services, signal),
     ),
   )
   return {
-    event: toEventDetail(event, services.eventContext),
+    event: shortened(toEventDetail(event, services.eventContext), cut),
     before: before ?? EMPTY,
     after: after ?? EMPTY,
   }

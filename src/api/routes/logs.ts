@@ -2,7 +2,7 @@ import { Type, type Static } from '@sinclair/typebox'
 
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import { EVENT_PARAMETERS, answered, mayRead, readEventQuestion } from '../event-question.js'
-import { toEventDetail, toEventItem } from '../event-views.js'
+import { shortened, toEventDetail, toEventItem } from '../event-views.js'
 import { shorten } from '../../priority/corrections.js'
 import { AppError } from '../../model/errors.js'
 import { RouteReply, TypedText, route, type Caller } from '../route.js'
@@ -13,6 +13,7 @@ import {
   EventItem,
   EventPart,
   LIST_FIELD_NAMES,
+  MessageCut,
 } from '../schemas/event.js'
 import { ListParameter, NextCursor } from '../schemas/page.js'
 import { PrioritySchema } from '../../model/schemas.js'
@@ -38,13 +39,7 @@ const ListQuery = Type.Object({
   fields: ListParameter(Type.Union(LIST_FIELD_NAMES.map((name) => Type.Literal(name))), {
     description: 'the fields of each event; default all',
   }),
-  message_cut: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 1_000_000,
-      description: 'longer messages end after so many characters with `…`',
-    }),
-  ),
+  message_cut: MessageCut,
 })
 
 const EventPage = Type.Object(
@@ -127,15 +122,6 @@ async function listEvents(
 }
 
 type Item = Static<typeof EventItem>
-
-/** A message that is cut has one character more, which says so. */
-function shortened(item: Item, cut: number | undefined): Item {
-  if (cut === undefined || item.message.length <= cut) return item
-  // A character has at most two units, so the rest of a long message is not looked at.
-  const characters = Array.from(item.message.slice(0, 2 * cut + 1))
-  if (characters.length <= cut) return item
-  return { ...item, message: `${characters.slice(0, cut).join('')}…` }
-}
 
 const withFields = (
   item: Item,
@@ -225,13 +211,14 @@ export const logRoutes = [
     role: 'viewer',
     question: 'rollup',
     params: EventIdParams,
+    query: Type.Object({ message_cut: MessageCut }),
     reply: EventDetail,
     errors: ['not_found', 'dependency_unavailable'],
     tokens: 'limited',
-    handle: async ({ params, principal, signal }, { events, eventContext }) => {
+    handle: async ({ params, query, principal, signal }, { events, eventContext }) => {
       const event = await events.get(params.event_id, signal)
       if (event === null || !mayRead(event, principal.sources)) throw missing(params.event_id)
-      return toEventDetail(event, eventContext)
+      return shortened(toEventDetail(event, eventContext), query.message_cut)
     },
   }),
   route({

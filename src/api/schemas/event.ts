@@ -9,6 +9,14 @@ export const Timestamp = Type.String({
   examples: ['2026-11-21T09:28:19.000Z'],
 })
 
+export const MessageCut = Type.Optional(
+  Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'longer messages end after so many characters with `…`',
+  }),
+)
+
 const LIST_FIELDS = {
   id: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   timestamp: Timestamp,

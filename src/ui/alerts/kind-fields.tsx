@@ -3,11 +3,11 @@ import { NEW_TEMPLATE_WINDOW, type Kind } from './alert-answers.js'
 import { Text } from './text-field.js'
 
 export const KINDS = {
-  threshold: 'a count crosses a line',
-  ratio: 'a share crosses a line',
+  threshold: 'a count crosses a threshold',
+  ratio: 'a share crosses a threshold',
   absence: 'nothing arrives any more',
   change: 'a count leaps or falls',
-  value: 'a number of an attribute crosses a line',
+  value: 'a number of an attribute crosses a threshold',
   new_template: 'a new kind of message comes',
   anomaly: 'the insights find an anomaly',
   dead_letters: 'messages are refused',
@@ -85,7 +85,7 @@ export function KindFields({ kind, onChange }: KindFieldsProps) {
           <div class="pair">
             <Window window={kind.window} onChange={(window) => onChange({ ...kind, window })} />
             <label class="field">
-              is
+              Is
               <select
                 value={kind.op}
                 onChange={({ currentTarget: { value: op } }) =>
@@ -98,16 +98,16 @@ export function KindFields({ kind, onChange }: KindFieldsProps) {
               </select>
             </label>
             <Amount
-              label="the line"
+              label="Threshold"
               value={kind.fire}
               onChange={(fire) => onChange({ ...kind, fire })}
             />
             <label class="field">
-              recovers at
+              Recovers at
               <input
                 type="number"
                 step="any"
-                placeholder="the line"
+                placeholder="the threshold"
                 value={kind.recover ?? ''}
                 onChange={({ currentTarget: { valueAsNumber: recover } }) => {
                   const { recover: _before, ...rest } = kind

@@ -81,7 +81,7 @@ function Counts({ kind, histogram: { buckets, step_s: step }, windowMs }: Counts
       </svg>
       {line !== null && (
         <p class="note">
-          {count(over)} of {count(buckets.length)} windows are beyond the line
+          {count(over)} of {count(buckets.length)} windows are beyond the threshold
         </p>
       )}
     </>

@@ -14,18 +14,23 @@ import { RuleChart } from './rule-chart.js'
 import { RuleForm } from './rule-form.js'
 import { RuleState } from './rules.js'
 
-const fresh = (q: string): Fields => ({
-  name: '',
+const MOST_OF_NAME = 120
+
+const fresh = (q: string, name: string): Fields => ({
+  name: name.slice(0, MOST_OF_NAME),
   severity: 'P2',
   q,
   kind: { type: 'threshold', window: '5m', op: '>', fire: 10 },
 })
 
-/** One rule: what it counts, and what it did; without an id a new one, from the search of `?q=`. */
+/** One rule: what it counts, and what it did; without an id a new one, from the search of `?q=`, which also names it where `?name=` does not. */
 export function RuleScreen({ id }: { readonly id: string | null }) {
-  const given = place.value.params.get('q') ?? ''
+  const { params } = place.value
+  const given = params.get('q') ?? ''
   const [revision, setRevision] = useState(0)
-  const [shown, setShown] = useState<Fields | null>(id === null ? fresh(given) : null)
+  const [shown, setShown] = useState<Fields | null>(
+    id === null ? fresh(given, params.get('name') ?? given) : null,
+  )
   const { value: rule, error } = useLoad(id === null ? null : `rule ${id} ${revision}`, (signal) =>
     call<Rule>(`/api/alert-rules/${id}`, { signal }),
   )

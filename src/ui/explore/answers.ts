@@ -34,13 +34,21 @@ export interface FacetReply {
 
 /** Fields whose most frequent values are shown at once. */
 export const OPEN_AT_FIRST = ['severity', 'priority', 'source', 'host', 'environment'] as const
-export const TOP_VALUES = 8
+const TOP_VALUES = 8
+/** As many are shown once they are asked for; a query names others. */
+export const MOST_VALUES = 100
 
-export const askFacets = (run: Run, signal: AbortSignal): Promise<FacetReply> => {
-  const fields = [...OPEN_AT_FIRST, 'template'].join(',')
-  const path = pathWith('/api/logs/facets', { ...runParams(run), fields, top: TOP_VALUES })
-  return call<FacetReply>(path, { signal })
-}
+/** @param fields their names, separated by commas */
+export const askFacet = (
+  run: Run,
+  fields: string,
+  { top = TOP_VALUES }: { readonly top?: number },
+  signal: AbortSignal,
+): Promise<FacetReply> =>
+  call<FacetReply>(pathWith('/api/logs/facets', { ...runParams(run), fields, top }), { signal })
+
+export const askFacets = (run: Run, signal: AbortSignal): Promise<FacetReply> =>
+  askFacet(run, [...OPEN_AT_FIRST, 'template'].join(), {}, signal)
 
 export interface FieldInfo {
   /** As a query names it. */

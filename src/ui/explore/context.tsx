@@ -11,6 +11,7 @@ interface ContextReply {
 }
 
 const EACH = 20
+const MOST_SHOWN = 400
 
 interface ContextProps {
   readonly event: Detail
@@ -22,7 +23,12 @@ export function ContextView({ event, onOpen }: ContextProps) {
   const same = event.host === '' ? 'source' : 'source,host'
   const { value, error } = useLoad(`context ${event.id}`, (signal) =>
     call<ContextReply>(
-      pathWith(`/api/logs/${event.id}/context`, { before: EACH, after: EACH, same }),
+      pathWith(`/api/logs/${event.id}/context`, {
+        before: EACH,
+        after: EACH,
+        same,
+        message_cut: MOST_SHOWN,
+      }),
       { signal },
     ),
   )
@@ -59,7 +65,7 @@ const Line = ({ row, onOpen, isCurrent = false }: LineProps) => (
   <li class={row.severity.toLowerCase()} aria-current={isCurrent}>
     <button onClick={() => onOpen(row.id)} disabled={isCurrent}>
       <time dateTime={row.timestamp}>{preciseClock(Date.parse(row.timestamp), zone.value)}</time>
-      <span>{oneLine(row.message, 400)}</span>
+      <span>{oneLine(row.message, MOST_SHOWN)}</span>
     </button>
   </li>
 )

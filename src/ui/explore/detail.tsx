@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
-import { call, told } from '../lib/api.js'
+import { call, pathWith, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { useKeys } from '../lib/keys.js'
 import { useLoad } from '../lib/load.js'
@@ -10,6 +10,7 @@ import { flatten } from '../lib/tags.js'
 import { fullTime } from '../lib/time.js'
 import { copy } from '../shell/notice.js'
 import { ContextView } from './context.js'
+import { copyMessage } from './copy-message.js'
 import { Priority } from './priority.js'
 import type { Detail } from './rows.js'
 import { TraceView } from './trace.js'
@@ -43,8 +44,10 @@ interface DetailProps {
 /** Everything there is to one event, beside the list. */
 export function DetailPanel(props: DetailProps) {
   const { id, tab, onClose, revision } = props
-  const loaded = useLoad(`event ${id} ${revision}`, (signal) =>
-    call<Detail>(`/api/logs/${id}`, { signal }),
+  const [wholeId, setWholeId] = useState(0)
+  const isWhole = wholeId === id
+  const loaded = useLoad(`event ${id} ${revision} ${isWhole}`, (signal) =>
+    call<Detail>(pathWith(`/api/logs/${id}`, isWhole ? {} : { message_cut: LONG }), { signal }),
   )
   useKeys('Event', [{ key: 'Escape', label: 'close the event', run: onClose }])
   const event = loaded.value?.id === id || loaded.isLoading ? loaded.value : null
@@ -63,7 +66,11 @@ export function DetailPanel(props: DetailProps) {
       {event === null && loaded.error === null && <div class="found waiting" />}
       {event !== null && (
         <>
-          <Message text={event.message} />
+          <Message
+            event={event}
+            isWhole={isWhole}
+            onWhole={(shows) => setWholeId(shows ? id : 0)}
+          />
           <div class="tabs" role="tablist" aria-label="Of the event">
             {TABS.filter((name) => name !== 'trace' || event.trace_id !== '').map((name) => (
               <button
@@ -104,7 +111,7 @@ function TabPanel({ event, tab, ...props }: DetailProps & { readonly event: Deta
     case 'why':
       return <Priority event={event} onCorrect={props.onCorrect} />
     case 'json':
-      return <Json event={event} />
+      return <Json id={event.id} revision={props.revision} />
   }
 }
 
@@ -129,28 +136,33 @@ function Head({ event, onCorrect }: HeadProps) {
   )
 }
 
-/** A word of so many letters takes half a frame to lay out. */
+/** A word of so many letters takes half a frame to lay out, and a message of 1 MB two frames to read. */
 const LONG = 2000
 
-function Message({ text }: { readonly text: string }) {
-  const [isWhole, setWhole] = useState(false)
-  const isLong = text.length > LONG
+interface MessageProps {
+  readonly event: Detail
+  readonly isWhole: boolean
+  readonly onWhole: (isWhole: boolean) => void
+}
+
+function Message({ event, isWhole, onWhole }: MessageProps) {
+  const { message } = event
   return (
     <div class="full-message">
       <pre tabIndex={0} aria-label="Message">
-        {isLong && !isWhole ? `${text.slice(0, LONG)}…` : text}
+        {message}
       </pre>
       <div class="actions">
-        {isLong && (
-          <button class="link" onClick={() => setWhole(!isWhole)}>
-            {isWhole ? 'Show less' : `Show all ${text.length.toLocaleString('en-US')} characters`}
+        {message.length > LONG && (
+          <button class="link" onClick={() => onWhole(!isWhole)}>
+            {isWhole ? 'Show less' : 'Show the whole message'}
           </button>
         )}
         <button
           class="quiet tiny"
           aria-label="Copy the message"
           title="Copy the message"
-          onClick={() => void copy(text, 'The message is copied.')}
+          onClick={() => void copyMessage(event)}
         >
           <Icon name="copy" size={13} />
         </button>
@@ -195,8 +207,8 @@ function FieldTable({ event, line, onLine }: FieldTableProps) {
   )
 }
 
-/** About as many as a screen shows, and what is drawn at all. */
-const STEP = 24
+/** What a frame has time to draw, and what is drawn at all. */
+const STEP = 8
 const MOST_ATTRIBUTES = 1000
 
 /** More are drawn when the end of those that are drawn is seen. */
@@ -285,8 +297,14 @@ function FieldRows({ rows, line, onLine }: FieldRowsProps) {
   )
 }
 
-function Json({ event }: { readonly event: Detail }) {
-  const text = JSON.stringify(event, null, 2)
+/** All of the event, its whole message included. */
+function Json({ id, revision }: { readonly id: number; readonly revision: number }) {
+  const { value, error } = useLoad(`JSON ${id} ${revision}`, (signal) =>
+    call<Detail>(`/api/logs/${id}`, { signal }),
+  )
+  if (error !== null) return <p class="problem">{told(error)}</p>
+  if (value === null) return null
+  const text = JSON.stringify(value, null, 2)
   return (
     <div class="json">
       <button class="quiet" onClick={() => void copy(text, 'The event is copied as JSON.')}>

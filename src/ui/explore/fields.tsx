@@ -6,9 +6,10 @@ import { Icon } from '../lib/icon.js'
 import { useLoad, type Loaded } from '../lib/load.js'
 import { only, stateOf, without } from '../lib/query-edit.js'
 import {
+  askFacet,
+  MOST_VALUES,
   OPEN_AT_FIRST,
   runParams,
-  TOP_VALUES,
   type FacetReply,
   type FieldInfo,
   type FieldsReply,
@@ -46,7 +47,13 @@ export function Fields({ run, runKey, facets, columns, onLine, onColumn }: Field
             {facet === undefined ? (
               <p class="note">{facets.isLoading ? ' ' : '–'}</p>
             ) : (
-              <Values facet={facet} total={facets.value?.total ?? 0} run={run} onLine={onLine} />
+              <Values
+                facet={facet}
+                total={facets.value?.total ?? 0}
+                run={run}
+                runKey={runKey}
+                onLine={onLine}
+              />
             )}
           </section>
         )
@@ -85,12 +92,7 @@ interface AttributeProps {
 function Attribute({ info, run, runKey, isColumn, onLine, onColumn }: AttributeProps) {
   const [isOpen, setOpen] = useState(false)
   const key = isOpen ? `facet ${info.field} ${runKey}` : null
-  const facets = useLoad(key, (signal) =>
-    call<FacetReply>(
-      pathWith('/api/logs/facets', { ...runParams(run), fields: info.field, top: TOP_VALUES }),
-      { signal },
-    ),
-  )
+  const facets = useLoad(key, (signal) => askFacet(run, info.field, {}, signal))
   const [facet] = facets.value?.facets ?? []
   return (
     <section>
@@ -116,7 +118,13 @@ function Attribute({ info, run, runKey, isColumn, onLine, onColumn }: AttributeP
         </button>
       </div>
       {isOpen && facet !== undefined && (
-        <Values facet={facet} total={facets.value?.total ?? 0} run={run} onLine={onLine} />
+        <Values
+          facet={facet}
+          total={facets.value?.total ?? 0}
+          run={run}
+          runKey={runKey}
+          onLine={onLine}
+        />
       )}
     </section>
   )
@@ -126,11 +134,15 @@ interface ValuesProps {
   readonly facet: Facet
   readonly total: number
   readonly run: Run
+  readonly runKey: string
   readonly onLine: (line: string) => void
 }
 
-function Values({ facet, total, run, onLine }: ValuesProps) {
-  const { field, values, distinct } = facet
+function Values({ facet: few, total, run, runKey, onLine }: ValuesProps) {
+  const [isMore, setMore] = useState(false)
+  const key = isMore ? `values ${few.field} ${runKey}` : null
+  const many = useLoad(key, (signal) => askFacet(run, few.field, { top: MOST_VALUES }, signal))
+  const { field, values, distinct } = (isMore ? many.value?.facets[0] : undefined) ?? few
   const most = Math.max(...values.map((one) => one.count), 1)
   const toggle = (value: string, isNot: boolean): void =>
     onLine((isNot ? without : only)(run.line, field, value))
@@ -167,7 +179,15 @@ function Values({ facet, total, run, onLine }: ValuesProps) {
         )
       })}
       {distinct > values.length && (
-        <li class="more">{short(distinct - values.length)} more values</li>
+        <li class="more">
+          {values.length < MOST_VALUES ? (
+            <button class="link" disabled={isMore} onClick={() => setMore(true)}>
+              {short(distinct - values.length)} more values
+            </button>
+          ) : (
+            `${short(distinct - values.length)} more values`
+          )}
+        </li>
       )}
       {values.length > 0 && total === 0 && <li class="more">none</li>}
     </ul>

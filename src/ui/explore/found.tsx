@@ -1,12 +1,11 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
-import { call, isAbort, told } from '../lib/api.js'
+import { isAbort, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import type { Binding } from '../lib/keys.js'
 import { lazy } from '../lib/lazy.js'
 import { without } from '../lib/query-edit.js'
-import { copy, notice } from '../shell/notice.js'
-import { askCounts, ROW_MESSAGE, rowSource, type Run } from './answers.js'
+import { askCounts, rowSource, type Run } from './answers.js'
 import type { Correction } from './correction.js'
 import { EventList } from './event-list.js'
 import { Rows, type Row } from './rows.js'
@@ -109,7 +108,8 @@ export function Found(props: FoundProps) {
     {
       key: 'y',
       label: 'copy the message',
-      run: () => row !== undefined && void copyMessage(row),
+      run: () =>
+        row !== undefined && void import('../later.js').then(({ copyMessage }) => copyMessage(row)),
     },
     {
       key: 'e',
@@ -163,17 +163,6 @@ export function Found(props: FoundProps) {
       )}
     </section>
   )
-}
-
-/** Copies all of a message, of which a row may have the beginning only. */
-async function copyMessage({ id, message }: Row): Promise<void> {
-  const isCut = message.length > ROW_MESSAGE
-  try {
-    const whole = isCut ? (await call<Row>(`/api/logs/${id}`)).message : message
-    await copy(whole, 'The message is copied.')
-  } catch (error) {
-    notice(told(error), 'problem')
-  }
 }
 
 interface FailedProps {

@@ -38,7 +38,8 @@ export function Summary({ run, shape, columns, histogram, facets, by, onColumn }
       <p class="totals" role="status">
         {value !== null && (
           <>
-            <strong>{count(value.total)}</strong> <small class="wide-only">occurrences</small>
+            <strong>{count(value.total)}</strong>{' '}
+            <small class="wide-only">{value.total === 1 ? 'occurrence' : 'occurrences'}</small>
             <span>{counted(value.unique_events, 'event')}</span>
             {templates !== undefined && (
               <span class="wide-only">{counted(templates, 'template')}</span>

@@ -183,14 +183,18 @@ function Learning({ snapshot }: { readonly snapshot: Snapshot }) {
   return (
     <div class="card learning">
       <h2>Still learning</h2>
-      <ul>
-        {snapshot.learning.map(({ finds, from }) => (
-          <li key={finds}>
-            {FINDS[finds] ?? finds}:{' '}
-            {from === null ? 'once the first events are analysed' : <When at={from} />}
-          </li>
-        ))}
-      </ul>
+      {snapshot.learning.every(({ from }) => from === null) ? (
+        <p class="note">No events are analysed yet.</p>
+      ) : (
+        <ul>
+          {snapshot.learning.map(({ finds, from }) => (
+            <li key={finds}>
+              {FINDS[finds] ?? finds}:{' '}
+              {from === null ? 'once the first events are analysed' : <When at={from} />}
+            </li>
+          ))}
+        </ul>
+      )}
     </div>
   )
 }

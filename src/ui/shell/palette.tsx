@@ -25,11 +25,23 @@ const setTheme = (value: 'light' | 'dark' | 'auto') => () => {
   theme.value = value
 }
 
-/** Saved views and sources, as the service has them. */
+const MOST_KNOWN = 200
+
+/** Saved views, sources, alert rules and the most frequent templates, as the service has them. */
 async function findKnown(signal: AbortSignal): Promise<readonly Command[]> {
-  const [views, sources] = await Promise.all([
-    call<{ readonly items: readonly SavedView[] }>('/api/saved-views?limit=200', { signal }),
+  const [views, sources, rules, templates] = await Promise.all([
+    call<{ readonly items: readonly SavedView[] }>(`/api/saved-views?limit=${MOST_KNOWN}`, {
+      signal,
+    }),
     call<readonly { readonly name: string }[]>('/api/sources', { signal }),
+    call<{ readonly items: readonly { readonly id: string; readonly name: string }[] }>(
+      `/api/alert-rules?limit=${MOST_KNOWN}`,
+      { signal },
+    ),
+    call<readonly { readonly template_id: string; readonly template: string }[]>(
+      `/api/logs/meta/templates?limit=${MOST_KNOWN}`,
+      { signal },
+    ),
   ])
   return [
     ...views.items
@@ -45,6 +57,18 @@ async function findKnown(signal: AbortSignal): Promise<readonly Command[]> {
       icon: 'database',
       hint: 'source',
       run: () => go(addressOf('/explore', new URLSearchParams({ q: clauseLine('source', name) }))),
+    })),
+    ...rules.items.map(({ id, name }): Command => ({
+      label: name,
+      icon: 'bell',
+      hint: 'rule',
+      run: () => go(`/alerts/rules/${id}`),
+    })),
+    ...templates.map(({ template_id: id, template }): Command => ({
+      label: template.replaceAll('<*>', '∗'),
+      icon: 'blocks',
+      hint: 'template',
+      run: () => go(`/templates/${id}`),
     })),
   ]
 }
@@ -136,7 +160,7 @@ export function Palette() {
       <input
         autofocus
         value={typed}
-        placeholder="A screen, a source, a view, an action, or words to search for"
+        placeholder="A screen, source, view, rule, template or action, or words to search for"
         aria-label="Go to or do something"
         role="combobox"
         aria-expanded="true"
@@ -152,7 +176,7 @@ export function Palette() {
       <ul role="listbox" id="palette-list" aria-label="Found">
         {found.map((command, at) => (
           <li
-            key={`${command.hint} ${command.label}`}
+            key={`${command.hint} ${command.label} ${at}`}
             id={`palette-${at}`}
             role="option"
             aria-selected={at === chosen}

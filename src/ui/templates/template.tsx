@@ -80,7 +80,12 @@ export function TemplateScreen({ id }: { readonly id: string }) {
               <a href={addressOf('/live', new URLSearchParams({ q: run.line }))}>
                 <Icon name="activity" size={14} /> Live
               </a>
-              <a href={pathWith('/alerts/rules/new', { q: run.line })}>
+              <a
+                href={pathWith('/alerts/rules/new', {
+                  q: run.line,
+                  name: value.template.replaceAll('<*>', '*'),
+                })}
+              >
                 <Icon name="bell" size={14} /> Alert on this
               </a>
               <a href={explore(without('', 'template', id))}>

@@ -73,7 +73,7 @@ export function Templates() {
           <p class="totals" role="status">
             {value !== null && (
               <>
-                <strong>{count(value.known)}</strong> templates
+                <strong>{count(value.known)}</strong> {value.known === 1 ? 'template' : 'templates'}
                 <span>{counted(value.total, 'occurrence')}</span>
                 {value.known > value.rows.length && (
                   <span>the {value.rows.length} most frequent are listed</span>

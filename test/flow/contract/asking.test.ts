@@ -167,6 +167,14 @@ void t.test('a list has both orders, chosen fields, cut messages and lines', asy
     `/api/logs?${asked({ ...parameters, fields: 'id,message', message_cut: '12' })}`,
   )
   t.same(first.items[0], { id: first.items[0].id, message: 'order number…' })
+  const detail = `/api/logs/${first.items[0].id}`
+  t.equal((await get(`${detail}?message_cut=12`)).message, 'order number…')
+  t.match((await get(detail)).message, /^order number \w/)
+  const around = await get(`${detail}/context?before=1&after=1&message_cut=5`)
+  t.match(
+    [around.event, ...around.before.items, ...around.after.items].map(({ message }) => message),
+    [/^.{5}…$/, /^.{5}…$/],
+  )
   const second = await get(`/api/logs?${asked({ ...parameters, cursor: first.next_cursor })}`)
   t.match(second.items[0].message, /number e/)
   const back = await get(
