@@ -10,7 +10,7 @@ import { toWords } from '../model/words.js'
 import type { RowBlock } from './block.js'
 import { MissList } from './miss-list.js'
 import { writeLanding, type WideRow } from './landing-block.js'
-import { RecordRows, type SyslogMessages, TEXTS_BYTES } from './record-rows.js'
+import { type LinesRead, ProtobufRecords, type SyslogMessages, TEXTS_BYTES } from './record-rows.js'
 
 /** The functions of decoding and mining that the encoder calls. */
 export interface BlockLookups {
@@ -64,14 +64,6 @@ interface Defaults {
   readonly empty: number
 }
 
-/** The outcome of one call of `readLines`. */
-export interface LinesRead {
-  /** Offset of the first line that must be parsed, the body's length when there is none. */
-  readonly next: number
-  readonly accepted: number
-  readonly dropped: number
-}
-
 /**
  * Encodes messages as one block of landing rows. Equal messages of the same millisecond are one row with a count; the
  * side arrays are for the sequencer. The rows are built in WebAssembly's memory (bench/micro/encode.bench.ts). There is
@@ -79,8 +71,8 @@ export interface LinesRead {
  */
 export class BlockEncoder {
   readonly #kernel: Kernel
-  /** Adds records of the last body. */
-  readonly records: RecordRows
+  /** Adds the records of the last body that are messages of protobuf. */
+  readonly protobuf: ProtobufRecords
   readonly #lookups: BlockLookups
   readonly #misses = new MissList()
   readonly #ignoredTags: ReadonlySet<string>
@@ -122,11 +114,12 @@ export class BlockEncoder {
       levelAtHead: (at, length) => lookups.levelAtHead(kernel.view(at, length)),
       isUtf8: (at, length) => (isUtf8(kernel.view(at, length)) ? 1 : 0),
       clockTime: (at, length) => this.#readTime(kernel.text(at, length)) ?? 0,
+      logLevel: (number, at, length) => this.protobuf.levelOf(number, kernel.text(at, length)),
       templateOf: (lo, hi) => lookups.templateNo(lo | 0, hi | 0),
       constantTextOf: (no) => this.#constantTextOf(lookups.constantText(no), no),
     })
     this.#kernel = kernel
-    this.records = new RecordRows(kernel)
+    this.protobuf = new ProtobufRecords(kernel)
     this.#lookups = lookups
     const [a, b] = new BigUint64Array(Int32Array.from(seed).buffer)
     kernel.calls.setHashSecrets(a ?? 0n, b ?? 0n)
@@ -160,7 +153,7 @@ export class BlockEncoder {
   }
 
   /**
-   * Copies a body for `readLines` and `records`.
+   * Copies a body for the functions that read records of it.
    *
    * @param admit is called once for each source of a line that needs no parsing
    */
@@ -183,7 +176,7 @@ export class BlockEncoder {
     const { word, source, empty } = this.#defaultsOf(context)
     const at = kernel.calls.bodyAt(bytes.length + TEXTS_BYTES)
     kernel.bytes.set(bytes, at)
-    this.records.begin(at, bytes.length)
+    this.protobuf.begin(at, bytes.length)
     const { nowMs, maxMessageBytes, isUtc } = context
     kernel.calls.beginBody(
       nowMs,

@@ -13,8 +13,7 @@ import type { Admission, BlockEncoder } from './block-encoder.js'
 import { isOfProtocol, type BodyTask, type LineError } from './block.js'
 import { UTC } from './formats/zone.js'
 import { onceKey } from './once.js'
-import { RECORD_DROPPED, RECORD_UNREAD } from '../wasm/layout.js'
-import type { Member, RecordTaker, SyslogMessages } from './record-rows.js'
+import type { Member, ProtobufForm, RecordTaker, SyslogMessages } from './record-rows.js'
 import type { ReplyWriter } from './protocols/protocol.js'
 import { verdictOf } from './verdicts.js'
 
@@ -109,15 +108,19 @@ export class BodySink implements EventSink, RecordTaker {
   }
 
   set(member: Member, text: string): void {
-    this.#encoders.block.records.set(member, text)
+    this.#encoders.block.protobuf.set(member, text)
   }
 
-  put(timeMs: number, from: number, to: number): boolean {
-    const verdict = this.#encoders.block.records.put(timeMs, from, to)
-    if (verdict === RECORD_UNREAD) return false
-    if (verdict === RECORD_DROPPED) this.#dropped++
-    else this.#accepted++
-    return true
+  takeRecords(
+    form: ProtobufForm,
+    from: number,
+    to: number,
+    most: number,
+  ): { readonly next: number; readonly taken: number } {
+    const { next, accepted, dropped } = this.#encoders.block.protobuf.read(form, from, to, most)
+    this.#accepted += accepted
+    this.#dropped += dropped
+    return { next, taken: accepted + dropped }
   }
 
   identify(text: string): boolean {

@@ -1,24 +1,20 @@
 import type { Kernel } from '../wasm/kernel.js'
 import * as layout from '../wasm/layout.js'
+import { SEVERITIES, type Severity } from '../model/event.js'
 import type { LineTaker } from './formats/ndjson.js'
 
-/** The texts of a record beside its message. `tags` is the JSON of an object. */
+/** The texts that records may have in common. `tags` is the JSON of an object. */
 const MEMBERS = {
   source: layout.MEMBER_SOURCE,
   severity: layout.MEMBER_SEVERITY,
   host: layout.MEMBER_HOST,
   environment: layout.MEMBER_ENVIRONMENT,
-  traceId: layout.MEMBER_TRACE,
-  spanId: layout.MEMBER_SPAN,
   tags: layout.MEMBER_TAGS,
 } as const
 
 export type Member = keyof typeof MEMBERS
 
-/**
- * Encodes records without objects: lines of JSON, and records whose messages a parser has found in its body. They mean what
- * the same record means as a line of `/ingest`.
- */
+/** Encodes records without objects. They mean what their parsers say. */
 export interface RecordTaker extends LineTaker {
   /**
    * Encodes messages of a batch of syslog, those with the numbers from `from` to before `to`, up to the first that must be
@@ -42,16 +38,29 @@ export interface RecordTaker extends LineTaker {
   takeHeaded(from: number, most: number): { readonly next: number; readonly heads: Uint32Array }
   /** Sets the source of the next records that name none. */
   setDefaultSource(source: string): void
-  /** Sets a text of the next records, until it is set again; '' for none. */
+  /** Sets a text that the next records in protobuf have in common, until it is set again; '' for none. */
   set(member: Member, text: string): void
   /**
-   * Adds a record whose message is the bytes of the body between two offsets.
+   * Encodes log records of OTLP or entries of Loki: the fields of a message between two offsets of the body, up to the first that
+   * must be parsed.
    *
-   * @param timeMs 0 for a record without a time
-   * @returns false for a record that must be decoded
+   * @param most of the records
    */
-  put(timeMs: number, from: number, to: number): boolean
+  takeRecords(
+    form: ProtobufForm,
+    from: number,
+    to: number,
+    most: number,
+  ): { readonly next: number; readonly taken: number }
 }
+
+/** Returns the level that a severity number says by itself, with this word beside it; null when the record must be parsed. */
+type ReadLevel = (number: number, word: string) => Severity | null
+
+/** The records that a message of protobuf consists of. */
+export type ProtobufForm =
+  | { readonly kind: 'loki' }
+  | { readonly kind: 'otlp'; readonly readLevel: ReadLevel }
 
 /** What is known of a batch of syslog. */
 export interface SyslogMessages {
@@ -68,15 +77,23 @@ const TAGS_BYTES = 8192
 /** Memory for the texts behind a body. */
 export const TEXTS_BYTES = 16 * TEXT_BYTES + TAGS_BYTES
 
+/** The outcome of reading records without objects. */
+export interface LinesRead {
+  /** Offset of the first record that must be parsed, the end when there is none. */
+  readonly next: number
+  readonly accepted: number
+  readonly dropped: number
+}
+
 /** Adds records of one body to the block that the kernel builds. */
-export class RecordRows {
+export class ProtobufRecords {
   readonly #kernel: Kernel
-  #bodyAt = 0
   #textsAt = 0
   /** A bit for each member that has a text. */
   #seen = 0
   /** A bit for each member whose text must be decoded. */
   #unfit = 0
+  #readLevel: ReadLevel = () => null
 
   constructor(kernel: Kernel) {
     this.#kernel = kernel
@@ -84,7 +101,6 @@ export class RecordRows {
 
   /** Begins a body, whose copy in the kernel is at an address. */
   begin(bodyAt: number, bodyBytes: number): void {
-    this.#bodyAt = bodyAt
     this.#textsAt = bodyAt + bodyBytes
     this.#seen = 0
     this.#unfit = 0
@@ -100,10 +116,23 @@ export class RecordRows {
     else this.#unfit |= bit
   }
 
-  /** @returns a `RECORD_…` of `wasm/layout.ts` */
-  put(timeMs: number, from: number, to: number): number {
-    if (this.#unfit !== 0) return layout.RECORD_UNREAD
-    return this.#kernel.calls.addRecord(this.#seen, timeMs, this.#bodyAt + from, to - from)
+  /** Adds the records among the fields of a message between two offsets, up to the first that must be parsed. */
+  read(form: ProtobufForm, from: number, to: number, most: number): LinesRead {
+    if (this.#unfit !== 0) return { next: from, accepted: 0, dropped: 0 }
+    const { calls } = this.#kernel
+    const records = Math.min(most, 0x7fff_ffff)
+    if (form.kind === 'otlp') this.#readLevel = form.readLevel
+    const next =
+      form.kind === 'otlp'
+        ? calls.readLogs(this.#seen, from, to, records)
+        : calls.readEntries(this.#seen, from, to, records)
+    return { next, accepted: calls.acceptedLines(), dropped: calls.droppedLines() }
+  }
+
+  /** @returns the index into SEVERITIES, or UNREAD_LEVEL */
+  levelOf(number: number, word: string): number {
+    const level = this.#readLevel(number, word)
+    return level === null ? layout.UNREAD_LEVEL : SEVERITIES.indexOf(level)
   }
 
   /** Writes a text behind the body. @returns false for one that is long, or not of printable ASCII */

@@ -28,7 +28,8 @@ interface Exports {
   readHeaded(from: number, length: number, most: number): number
   setDefaultSource(source: number): void
   setMember(member: number, start: number, length: number): number
-  addRecord(seen: number, ms: number, start: number, length: number): number
+  readLogs(common: number, from: number, end: number, most: number): number
+  readEntries(common: number, from: number, end: number, most: number): number
   prioritiesAt(): number
   readMessages(table: number, first: number, end: number): number
   acceptedLines(): number
@@ -99,6 +100,8 @@ export interface KernelImports {
   isUtf8(at: number, length: number): number
   /** Returns the ms since 1970 of a time of syslog without a year, 0 for another text. */
   clockTime(at: number, length: number): number
+  /** Returns the level of a log record of OTLP, as an index into SEVERITIES, or UNREAD_LEVEL of `layout.ts`. */
+  logLevel(number: number, at: number, length: number): number
   /** Returns the number of the template that has this signature, 0 when unknown. */
   templateOf(lo: number, hi: number): number
   /** Called once per template and block. Returns 1 + the word that is its constant text, 0 = its messages are stored whole. */
@@ -121,6 +124,7 @@ export const NO_IMPORTS: KernelImports = {
   levelAtHead: refuse,
   isUtf8: refuse,
   clockTime: refuse,
+  logLevel: refuse,
   templateOf: refuse,
   constantTextOf: refuse,
 }

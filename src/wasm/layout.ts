@@ -55,13 +55,10 @@ export const MEMBER_SOURCE = 1
 export const MEMBER_SEVERITY = 2
 export const MEMBER_HOST = 4
 export const MEMBER_ENVIRONMENT = 5
-export const MEMBER_TRACE = 7
-export const MEMBER_SPAN = 8
 export const MEMBER_TAGS = 11
 
-/** What came of a record whose members are known; 1 when it is stored. */
-export const RECORD_UNREAD = 0
-export const RECORD_DROPPED = 2
+/** In place of a level: the record of OTLP must be parsed. */
+export const UNREAD_LEVEL = 254
 
 /** Priorities of syslog: eight for each of 24 facilities. */
 export const PRIORITIES = 192

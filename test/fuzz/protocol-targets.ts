@@ -5,13 +5,8 @@ import { PROTOCOLS, parserOf } from '../../src/ingest/protocols/table.js'
 import { AppError } from '../../src/model/errors.js'
 import type { DecodeContext } from '../../src/model/event.js'
 import { lokiPush, protobufLogs, snappyBlock } from '../support/protobuf.js'
-import {
-  collect,
-  type Collected,
-  DecodingTaker,
-  ingestContext,
-  NOW,
-} from '../unit/ingest/formats/collect.js'
+import { createEncoders, readBothWays } from '../unit/ingest/encode-bodies.js'
+import { collect, type Collected, ingestContext, NOW } from '../unit/ingest/formats/collect.js'
 import type { Target } from './fuzz.js'
 
 const MESSAGE_BYTES = 4096
@@ -80,6 +75,8 @@ const SEEDS: Readonly<Record<string, readonly (string | Uint8Array)[]>> = {
   ],
 }
 
+const ENCODERS = createEncoders()
+
 type Check = (got: Collected, received: number, maxMessageBytes: number) => void
 
 function checkBody(format: ProtocolFormat, input: Buffer, check: Check): void {
@@ -92,10 +89,11 @@ function checkBody(format: ProtocolFormat, input: Buffer, check: Check): void {
     if (error instanceof AppError && REFUSALS.includes(error.code)) return
     throw error
   }
-  const again = collect()
-  parserOf(format)(input, CONTEXT, again, new DecodingTaker(again))
-  if (!isDeepStrictEqual(again.events, got.events) || again.rejects.length !== got.rejects.length)
-    throw new Error('broken: records that are handed on in parts mean something else')
+  const [objects, taken] = readBothWays(ENCODERS, (sink, taker) => {
+    parserOf(format)(input, CONTEXT, sink, taker)
+  })
+  if (!isDeepStrictEqual(taken, objects))
+    throw new Error('broken: records that are read without objects mean something else')
   check(got, got.events.length + got.rejects.length, MESSAGE_BYTES)
 }
 

@@ -23,8 +23,6 @@ const ENTRY: MessageForm = {
   2: ['line', 'text'],
   3: ['metadata', [PAIR]],
 }
-/** Entries with more metadata are read as objects. */
-const MAX_PAIRS = 16
 
 /** An entry of a stream. */
 interface Entry {
@@ -93,132 +91,40 @@ interface Streams {
 
 /** Labels come before the entries. */
 function readStream(reader: MessageReader, { context, decoder, simple }: Streams): void {
+  const end = reader.fieldEnd()
   let stream = new Stream({}, context, decoder)
-  simple.begin(stream)
-  reader.each(reader.fieldEnd(), (no) => {
-    if (no === 1) {
-      stream = new Stream(parseLabels(reader.text()), context, decoder)
-      simple.begin(stream)
-    } else if (no === 2 && !simple.take(reader)) stream.put(toEntry(reader.message(ENTRY)))
+  reader.each(end, (no) => {
+    if (no === 1) stream = new Stream(parseLabels(reader.text()), context, decoder)
+    else if (no === 2) stream.put(toEntry(reader.message(ENTRY)))
+    else return
+    reader.skipTo((from) => simple.take(from, end, stream))
   })
 }
 
-/**
- * Adds simple entries in protobuf without making objects of them: plain lines with little metadata. The others are to be read by
- * their form; `Stream` says what both mean.
- */
+/** Adds the entries in protobuf that `wasm/assembly/loki.ts` reads. */
 class SimpleEntries {
   readonly #feed: RecordFeed
-  #seconds = 0
-  #nanos = 0
-  #from = 0
-  #to = 0
-  readonly #pairs: JsonRecord[] = []
   #stream: Stream | null = null
-  /** Whether the feed has the parts of an entry with metadata. */
-  #isOwn = false
 
   constructor(feed: RecordFeed) {
     this.#feed = feed
   }
 
-  begin(stream: Stream): void {
+  /** Takes fields of a stream between two offsets of the body. @returns the offset of the first that must be decoded */
+  take(from: number, to: number, stream: Stream): number {
+    if (stream !== this.#stream) this.#begin(stream)
+    return this.#feed.records({ kind: 'loki' }, from, to)
+  }
+
+  #begin(stream: Stream): void {
     this.#stream = stream
     for (const name of FIELDS) this.#feed.set(name, stream.fields[name])
-    this.#set(stream.partsOf({}))
-    this.#isOwn = false
-  }
-
-  #set({ severity, traceId, spanId, tags }: Parts): void {
-    this.#feed.set('severity', severity)
-    this.#feed.set('traceId', traceId)
-    this.#feed.set('spanId', spanId)
-    this.#feed.set('tags', Object.keys(tags).length === 0 ? '' : JSON.stringify(tags))
-  }
-
-  /** Takes the entry at the reader. @returns false, and stays before it, when it is not simple */
-  take(reader: MessageReader): boolean {
-    const { pos, type } = reader
-    const end = reader.fieldEnd()
-    if (this.#read(reader, end) && isPlain(reader.bytes, this.#from, this.#to)) {
-      const hasOwn = this.#pairs.length > 0
-      if ((hasOwn || this.#isOwn) && this.#stream !== null)
-        this.#set(this.#stream.partsOf(toMetadata(this.#pairs)))
-      this.#isOwn = hasOwn
-      const ms = toMs(this.#seconds, this.#nanos) ?? 0
-      if (this.#feed.put(ms, this.#from, this.#to)) return true
-    }
-    reader.pos = pos
-    reader.type = type
-    return false
-  }
-
-  /** @returns false for an entry that has much metadata, or is cut off */
-  #read(reader: MessageReader, end: number): boolean {
-    this.#seconds = 0
-    this.#nanos = 0
-    this.#to = this.#from
-    this.#pairs.length = 0
-    for (let no = reader.nextField(end); no !== 0; no = reader.nextField(end)) {
-      if (no > 3 || reader.type !== LENGTH_DELIMITED) return false
-      if (no === 3) {
-        if (this.#pairs.push(reader.message(PAIR)) > MAX_PAIRS) return false
-        continue
-      }
-      const to = reader.fieldEnd()
-      if (to > end || (no === 1 && !this.#readTime(reader, to))) return false
-      if (no === 2) {
-        this.#from = reader.pos
-        this.#to = to
-      }
-      reader.pos = to
-    }
-    return reader.pos === end && this.#to > this.#from
-  }
-
-  #readTime(reader: MessageReader, end: number): boolean {
-    this.#seconds = 0
-    this.#nanos = 0
-    for (let no = reader.nextField(end); no !== 0; no = reader.nextField(end)) {
-      if (no > 2 || reader.type !== VARINT) return false
-      const value = reader.readVarint(true)
-      if (no === 1) this.#seconds = value
-      else this.#nanos = value
-    }
-    return reader.pos === end
+    const hasTags = Object.keys(stream.tags).length > 0
+    this.#feed.set('tags', hasTags ? JSON.stringify(stream.tags) : '')
   }
 }
 
-const VARINT = 0
-const LENGTH_DELIMITED = 2
-const FIELDS = ['source', 'host', 'environment'] as const
-
-/** 1 for a byte of a name of logfmt. */
-const NAME_BYTES = Uint8Array.from({ length: 256 }, (_, byte) =>
-  /[\w@./-]/.test(String.fromCharCode(byte)) ? 1 : 0,
-)
-
-/** Whether a line is surely one for which `nestedIn` returns null. */
-function isPlain(bytes: Buffer, from: number, to: number): boolean {
-  if (bytes[from] === BRACE) return false
-  const last = bytes[to - 1] ?? 0
-  const isClosed = last === BRACE + 2
-  // There may be a brace before blanks, some of which are beyond ASCII.
-  const mayClose = isClosed || last <= 0x20 || last >= 0x80
-  if (mayClose && bytes.toString('latin1', from, to).includes(' {"')) return false
-  return isClosed || !mayBeLogfmt(bytes, from, to)
-}
-
-/** Whether a line begins with a pair, and may have one with the message. */
-function mayBeLogfmt(bytes: Buffer, from: number, to: number): boolean {
-  let at = from
-  while (at < to && NAME_BYTES[bytes[at] ?? 0] === 1) at++
-  if (at === to || bytes[at] !== EQUALS) return false
-  return /(?:msg|message)=/.test(bytes.toString('latin1', from, to))
-}
-
-const BRACE = 0x7b
-const EQUALS = 0x3d
+const FIELDS = ['source', 'host', 'environment', 'severity'] as const
 
 /** @returns null for a time that is not readable */
 function toMs(seconds: number, nanos: number): number | null {
@@ -297,14 +203,6 @@ const HOSTS = 'host hostname node_name node instance nodename'.split(' ')
 const ENVIRONMENTS = 'environment env deployment_environment_name deployment_environment'.split(' ')
 const LEVELS = 'level severity detected_level severity_text loglevel'.split(' ')
 
-/** What an entry has beside its time and line. */
-interface Parts {
-  readonly severity: string
-  readonly traceId: string
-  readonly spanId: string
-  readonly tags: JsonRecord
-}
-
 const textIn = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 /** The entries of one stream, whose labels name source, host, environment and level; the others are tags. */
@@ -344,28 +242,17 @@ class Stream {
     this.#decoder.decode(this.#decoder.received + 1, record, () => rawText(record))
   }
 
-  /** Returns what an entry with this metadata has beside its time and line. */
-  partsOf(metadata: Readonly<Record<string, unknown>>): Parts {
+  #plain({ timestampMs, line, metadata }: Entry): JsonRecord {
     const { trace_id: traceId, span_id: spanId, ...tags } = metadata
     const level = this.fields.severity || LEVELS.map((name) => metadata[name]).find(Boolean)
     return {
-      severity: textIn(level),
-      traceId: textIn(traceId),
-      spanId: textIn(spanId),
-      tags: { ...this.tags, ...tags },
-    }
-  }
-
-  #plain({ timestampMs, line, metadata }: Entry): JsonRecord {
-    const { severity, traceId, spanId, tags } = this.partsOf(metadata)
-    return {
       ...this.fields,
       timestamp: timestampMs,
-      severity,
+      severity: textIn(level),
       message: line,
-      trace_id: traceId,
-      span_id: spanId,
-      tags,
+      trace_id: textIn(traceId),
+      span_id: textIn(spanId),
+      tags: { ...this.tags, ...tags },
     }
   }
 

@@ -56,6 +56,17 @@ export class MessageReader extends PbfReader {
     return this.#bytes
   }
 
+  /**
+   * Lets `take` read fields from the reader on, and goes to where it ended.
+   *
+   * @param take returns the offset of the first field that it left
+   */
+  skipTo(take: (from: number) => number): void {
+    // A message that ends with a field of number 0 makes the next field one that is passed over.
+    // oxlint-disable-next-line no-underscore-dangle -- the library's name
+    if (this.pos !== this._valueStart) this.pos = take(this.pos)
+  }
+
   /** Reads the message up to `end`, or that of the field at the reader. */
   message(form: MessageForm, end = this.fieldEnd()): JsonRecord {
     this.#left = MAX_VALUES
@@ -165,7 +176,7 @@ function readBytes(reader: MessageReader): Buffer {
 }
 
 /** 2^32 ns are 4294 ms and 967296 ns; a double of all nanoseconds would be inexact. */
-export function readTime(reader: MessageReader): number {
+function readTime(reader: MessageReader): number {
   const low = reader.readFixed32()
   const high = reader.readFixed32()
   const restNs = high * 967_296 + low

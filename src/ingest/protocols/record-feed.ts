@@ -1,6 +1,6 @@
 import type { DecodeContext } from '../../model/event.js'
 import type { RecordDecoder } from '../formats/record.js'
-import type { Member, RecordTaker, SyslogMessages } from '../record-rows.js'
+import type { Member, ProtobufForm, RecordTaker, SyslogMessages } from '../record-rows.js'
 
 /**
  * Hands records to the block without making objects of them, which is the quickest way for a protocol (bench/NOTES.md). What
@@ -21,25 +21,13 @@ export class RecordFeed {
     this.#taker = taker?.begin(body, context) === true ? taker : null
   }
 
-  /** Sets a text of the next records, until it is set again; '' for none. */
+  /** Sets a text that the next records in protobuf have in common, until it is set again; '' for none. */
   set(member: Member, text: string): void {
     this.#taker?.set(member, text)
   }
 
   setDefaultSource(source: string): void {
     this.#taker?.setDefaultSource(source)
-  }
-
-  /**
-   * Adds a record whose message is a part of the body.
-   *
-   * @param timeMs 0 for a record without a time
-   * @returns false for a record that must be decoded
-   */
-  put(timeMs: number, from: number, to: number): boolean {
-    if (this.#taker?.put(timeMs, from, to) !== true) return false
-    this.#decoder.count(1)
-    return true
   }
 
   /** Makes a line of the body a head of records. See `RecordTaker`. */
@@ -65,6 +53,18 @@ export class RecordFeed {
     const most = from + this.#decoder.left + 1
     const next = this.#taker.takeMessages(messages, from, Math.min(to, most))
     this.#decoder.count(next - from)
+    return next
+  }
+
+  /**
+   * Adds records in protobuf: the fields of a message between two offsets.
+   *
+   * @returns the offset of the first field that must be decoded, `to` for none
+   */
+  records(form: ProtobufForm, from: number, to: number): number {
+    if (this.#taker === null) return from
+    const { next, taken } = this.#taker.takeRecords(form, from, to, this.#decoder.left + 1)
+    this.#decoder.count(taken)
     return next
   }
 

@@ -10,9 +10,13 @@ import { initBytes } from './bytes'
 import * as heads from './heads'
 import { setSecrets } from './hash'
 import * as line from './line'
+import * as loki from './loki'
 import { newBytes, reserve, zeroed } from './memory'
+import * as otlp from './otlp'
+import * as protobuf from './protobuf'
 import { initScan, scan } from './scan'
 import * as syslog from './syslog'
+import * as tags from './tags'
 import { epochTime, isoTime } from './time'
 import * as words from './words'
 
@@ -45,6 +49,8 @@ declare function isUtf8(at: usize, length: u32): u32
 initBytes()
 initScan()
 line.initLine()
+loki.initLoki()
+otlp.initOtlp()
 syslog.initSyslog()
 
 /** The caller writes bodies and texts here before it passes their offsets. */
@@ -127,18 +133,13 @@ let accepted: u32 = 0
 let dropped: u32 = 0
 let lines: u32 = 0
 
-/** Counts the lines that the last call of `readLines` or `readHeaded` stored. */
+/** Counts the records that the last call of a function that reads them stored or dropped. */
 export function acceptedLines(): u32 {
   return accepted
 }
 export function droppedLines(): u32 {
   return dropped
 }
-/** Counts the lines that the last call of `readLines` stored or dropped. */
-export function linesRead(): u32 {
-  return accepted + dropped
-}
-
 /**
  * Reads the lines of the body from offset `from`, at most `most` of them.
  *
@@ -221,20 +222,25 @@ export function setMember(member: u32, start: usize, length: usize): bool {
 }
 
 /**
- * Adds a record whose members are known.
+ * Adds a record whose members are known, and counts it.
  *
  * @param seen a bit for each member that was set
  * @param ms since 1970, 0 for a record without a time
  * @param start address of the message
- * @returns a `RECORD_…` of `layout.ts`
+ * @param level `NO_LEVEL` when the member or the message says it
+ * @returns false for a record that must be parsed
  */
-export function addRecord(seen: u32, ms: f64, start: usize, length: usize): u32 {
+function addRecord(seen: u32, ms: f64, start: usize, length: usize, level: u32): bool {
   line.forgetNames()
   const kinds = line.kindsOf(start, start + length)
-  if ((kinds & line.HIGH) != 0 && isUtf8(start, <u32>length) == 0) return layout.RECORD_UNREAD
-  if (ms != 0 && !(ms >= LEAST_MS && ms < 1e14)) return layout.RECORD_UNREAD
-  if (!readFields(seen, ms == 0 ? nowMs : <i64>ms)) return layout.RECORD_UNREAD
-  return addText(seen, start, length, kinds)
+  if ((kinds & line.HIGH) != 0 && isUtf8(start, <u32>length) == 0) return false
+  if (ms != 0 && !(ms >= LEAST_MS && ms < 1e14)) return false
+  if (!readFields(seen, ms == 0 ? nowMs : <i64>ms)) return false
+  if (level != NO_LEVEL) recordLevel = level
+  const verdict = addText(seen, start, length, kinds)
+  if (verdict == 1) accepted++
+  else if (verdict == 2) dropped++
+  return verdict != 0
 }
 
 /** @returns the address for what the priorities of syslog mean; see `layout.ts` */
@@ -263,12 +269,66 @@ export function readMessages(table: usize, first: u32, end: u32): u32 {
     // That of a message that was cut is beyond all bytes.
     const to = from + <usize>load<u32>(extent, 4)
     if (from > limit || to < from || to > limit || !syslog.readHead(from, to, sender, senderEnd)) break
-    const verdict = addRecord(syslog.seen, syslog.ms, syslog.textAt, to - syslog.textAt)
-    if (verdict == layout.RECORD_UNREAD) break
-    if (verdict == layout.RECORD_DROPPED) dropped++
-    else accepted++
+    if (!addRecord(syslog.seen, syslog.ms, syslog.textAt, to - syslog.textAt, NO_LEVEL)) break
   }
   return no
+}
+
+/**
+ * Reads the fields of a scope of OTLP from offset `from` to `end`, of which at most `most` are log records.
+ *
+ * @param common a bit for each member that was set for all of them
+ * @returns the offset of the first field that must be parsed, `end` when all were read
+ */
+export function readLogs(common: u32, from: usize, end: usize, most: u32): usize {
+  const others = beginRecords(common)
+  const to = input.ptr + end
+  let at = input.ptr + from
+  while (at < to && accepted + dropped < most && protobuf.readField(at, to)) {
+    const next = protobuf.to
+    if (protobuf.tag >> 3 == RECORD_FIELD) {
+      if (protobuf.tag != RECORD_TAG || !otlp.readLog(protobuf.from, next)) break
+      const length = otlp.textEnd - otlp.textAt
+      if (!addRecord(others | otlp.seen, otlp.ms, otlp.textAt, length, otlp.level)) break
+    }
+    at = next
+  }
+  tags.endScope()
+  return at - input.ptr
+}
+
+/** Reads the fields of a stream of Loki, as `readLogs` does those of a scope. Labels must be parsed. */
+export function readEntries(common: u32, from: usize, end: usize, most: u32): usize {
+  const others = beginRecords(common)
+  loki.beginStream((common & (1 << line.SEVERITY)) != 0)
+  const to = input.ptr + end
+  let at = input.ptr + from
+  while (at < to && accepted + dropped < most && protobuf.readField(at, to)) {
+    const next = protobuf.to
+    const field = protobuf.tag >> 3
+    if (field == LABELS_FIELD) break
+    if (field == RECORD_FIELD) {
+      if (protobuf.tag != RECORD_TAG || !loki.readEntry(protobuf.from, next)) break
+      const length = loki.textEnd - loki.textAt
+      if (!addRecord(others | loki.seen, loki.ms, loki.textAt, length, NO_LEVEL)) break
+    }
+    at = next
+  }
+  tags.endScope()
+  return at - input.ptr
+}
+
+const LABELS_FIELD: u32 = 1
+/** The records of a scope, and the entries of a stream. */
+const RECORD_FIELD: u32 = 2
+const RECORD_TAG: u32 = 0x12
+
+/** @returns the bits of the members beside tags */
+function beginRecords(common: u32): u32 {
+  accepted = 0
+  dropped = 0
+  tags.beginScope((common & (1 << line.TAGS)) != 0)
+  return common & ~(1 << line.TAGS)
 }
 
 let recordMs: i64 = 0

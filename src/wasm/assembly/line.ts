@@ -20,8 +20,8 @@ export const MESSAGE: u32 = 3
 export const HOST: u32 = layout.MEMBER_HOST
 export const ENVIRONMENT: u32 = layout.MEMBER_ENVIRONMENT
 export const TYPE: u32 = 6
-export const TRACE: u32 = layout.MEMBER_TRACE
-export const SPAN: u32 = layout.MEMBER_SPAN
+export const TRACE: u32 = 7
+export const SPAN: u32 = 8
 export const SUMMARY: u32 = 9
 export const DEDUP: u32 = 10
 export const TAGS: u32 = layout.MEMBER_TAGS
@@ -98,6 +98,11 @@ export function setMember(member: u32, start: usize, end: usize): bool {
 @inline
 export function forgetNames(): void {
   isMapped = false
+}
+
+/** Whether a text has only characters that stand for themselves in JSON, and no one beyond ASCII. */
+export function isPlain(start: usize, end: usize): bool {
+  return special(start, end) >= end
 }
 
 /** Bits of the bytes of a text. */

@@ -18,102 +18,29 @@ import {
 import { NO_VERDICTS, withFound } from '../../../src/ingest/verdicts.js'
 import { isDeepStrictEqual } from 'node:util'
 import { test } from 'tap'
-import {
-  isTagName,
-  maySourceBe,
-  readLevelWord,
-  typeIndex,
-} from '../../../src/ingest/formats/line-words.js'
 import { decodeIngest } from '../../../src/ingest/formats/ndjson.js'
 import { Zones } from '../../../src/ingest/formats/zone.js'
-import { levelAtHead } from '../../../src/templates/head-level.js'
-import { hashText } from '../../../src/lib/hash.js'
-import { SEVERITIES, type CanonicalEvent } from '../../../src/model/event.js'
+import type { CanonicalEvent } from '../../../src/model/event.js'
 import type { BlockResult, BodyTask, ProtocolFormat, RowBlock } from '../../../src/ingest/block.js'
 import { parserOf } from '../../../src/ingest/protocols/table.js'
 import { PRIORITIES } from '../../../src/ingest/protocols/syslog/priority.js'
 import { readBatch, RecordBatch } from '../../../src/ingest/record-batch.js'
-import { BlockEncoder, type Identity } from '../../../src/ingest/block-encoder.js'
-import { BodyEncoder } from '../../../src/ingest/body-encoder.js'
-import { DeadLetterEncoder } from '../../../src/writer/dead-letter-encoder.js'
+import type { Identity } from '../../../src/ingest/block-encoder.js'
 import { DELIMITER, wholeMessage } from '../../../src/model/stored-message.js'
 import { lokiPush, protobufLogs } from '../../support/protobuf.js'
 import { readNative } from '../../support/native.js'
-import { collect, ingestContext } from './formats/collect.js'
+import {
+  bytesOf,
+  CONSTANT_TEXTS,
+  createBlock,
+  createEncoder,
+  encode,
+  MAX_MESSAGE,
+  shown,
+} from './encode-bodies.js'
+import { collect, ingestContext, NOW } from './formats/collect.js'
 
-const NOW = Date.UTC(2026, 10, 21, 12)
-const MAX_MESSAGE = 400
 const ZONES = new Zones()
-
-const CONSTANT_TEXTS = [
-  'connection from \u0001 closed after \u0001 ms',
-  'connection from \u0001',
-  'ERROR: disk /dev/sda1 is 97 % full',
-  '\u0001 \u0001 ',
-  'naïve \u0001',
-  '',
-]
-
-const createBlock = (identity: Partial<Identity> = {}): BlockEncoder =>
-  new BlockEncoder(
-    {
-      maySourceBe,
-      isTagName,
-      typeIndex,
-      readLevelWord,
-      levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),
-      sourceSeed: hashText,
-      // Some signatures are unknown.
-      templateNo: (lo) => ((lo & 1) === 0 ? 0 : (lo & 0xffff) + 1),
-      // Any constant text, which most messages do not match.
-      templateGeneration: () => 0,
-      constantText: (no) => Buffer.from(CONSTANT_TEXTS[no % CONSTANT_TEXTS.length] ?? ''),
-    },
-    { seed: [7, 11, 13, 17], ignoredTags: [], isDeduplicated: true, ...identity },
-  )
-
-const createEncoder = (identity: Partial<Identity> = {}): BodyEncoder =>
-  new BodyEncoder({ block: createBlock(identity), dead: new DeadLetterEncoder() }, Infinity)
-
-const BODY: BodyTask = {
-  format: 'ingest',
-  bytes: null,
-  coding: 'identity',
-  events: null,
-  protocol: 'replay',
-  source: null,
-  keyId: '',
-  defaultSource: 'nameless',
-  requestSource: '',
-  params: '',
-  isRepeat: false,
-  deniesRecords: false,
-  repeats: new Set<string>(),
-  allowedSources: null,
-  keepRaw: true,
-  maxRows: Number.POSITIVE_INFINITY,
-  timeZone: null,
-  verdicts: NO_VERDICTS,
-}
-
-const encode = (encoder: BodyEncoder, bodies: readonly Partial<BodyTask>[]): Promise<BlockResult> =>
-  encoder.encode(
-    {
-      bodies: bodies.map((body) => ({ ...BODY, ...body })),
-      environment: 'production',
-      timeZone: 'UTC',
-      maxMessageBytes: MAX_MESSAGE,
-      modelVersion: 'v1',
-    },
-    NOW,
-  )
-
-function bytesOf(body: string | Uint8Array): Uint8Array<ArrayBuffer> {
-  const bytes = Buffer.from(body)
-  const own = new Uint8Array(bytes.length)
-  own.set(bytes)
-  return own
-}
 
 /** Decodes a body with the parser. */
 function parsed(
@@ -141,24 +68,6 @@ function parsed(
     { event: (_line, event) => events.push(event), reject: () => rejected++ },
   )
   return { events, rejected }
-}
-
-/** All contents of a block, in a form that can be compared. */
-function shown(block: RowBlock | null): unknown {
-  if (block === null) return null
-  const { columns, rows } = readNative(block.bytes)
-  const misses = block.misses
-  return {
-    rows,
-    columns: columns.map(({ name, type, values }) => [name, type, values.map(String)]),
-    hashes: [...block.hashes],
-    tsMs: [...block.tsMs],
-    counts: [...block.counts],
-    severities: [...block.severities],
-    sources: [...block.sourceIndexes].map((index) => block.sources[index]),
-    templateNos: [...block.templateNos],
-    misses: misses === null ? null : [[...misses.signatures], [...misses.rows], [...misses.bytes]],
-  }
 }
 
 const textsOf = (block: RowBlock | null, column: string): readonly string[] =>

@@ -6,15 +6,12 @@ import { rawText } from '../../formats/json-text.js'
 import type { Common } from './origin.js'
 import { attributesOf } from './request.js'
 
-/** Attributes in which shippers send what the record has no field for, in compared form. */
+/** Attributes in which shippers send what the record has no field for, in compared form. `wasm/assembly/otlp.ts` has the ids too. */
 const LEVEL_NAMES: ReadonlySet<string> = new Set(
   'level severity severitytext loglevel lvl levelname'.split(' '),
 )
 const TRACE_NAMES: ReadonlySet<string> = new Set('traceid oteltraceid ddtraceid'.split(' '))
 const SPAN_NAMES: ReadonlySet<string> = new Set('spanid otelspanid ddspanid'.split(' '))
-
-export const isTraceName = (name: string): boolean => TRACE_NAMES.has(comparedName(name))
-export const isSpanName = (name: string): boolean => SPAN_NAMES.has(comparedName(name))
 
 /** Maps a log record to a record of `/ingest`. */
 export function toLog(item: JsonRecord, { fields, tags: common }: Common): JsonRecord {
@@ -87,5 +84,11 @@ function named(attributes: JsonRecord, names: ReadonlySet<string>): string {
 export const idOf = (value: unknown): string =>
   typeof value === 'string' && value.length <= 256 && !/^0*$/.test(value) ? value : ''
 
-export const isFilled = (value: unknown): boolean =>
+/** Takes members without a value out of tags. */
+export function filled(tags: JsonRecord): JsonRecord {
+  for (const [name, value] of Object.entries(tags)) if (!isFilled(value)) delete tags[name]
+  return tags
+}
+
+const isFilled = (value: unknown): boolean =>
   isRecord(value) ? Object.keys(value).length > 0 : value !== undefined && value !== ''

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { rawText } from '../../formats/json-text.js'
 import { isRecord, type JsonRecord } from '../../formats/json-value.js'
 import { finite } from '../message-form.js'
-import { isFilled } from './log-record.js'
+import { filled } from './log-record.js'
 import type { Common } from './origin.js'
 import { attributesOf } from './request.js'
 
@@ -44,11 +44,6 @@ const keyOf = (name: string, ms: unknown, series: unknown): string =>
   createHash('sha256')
     .update(rawText([name, ms, series]))
     .digest('base64url')
-
-function filled(tags: JsonRecord): JsonRecord {
-  for (const [name, value] of Object.entries(tags)) if (!isFilled(value)) delete tags[name]
-  return tags
-}
 
 function valuesOf(point: JsonRecord, shape: (typeof SHAPES)[number]): JsonRecord {
   const { count, sum, min, max } = point

@@ -55,7 +55,7 @@ const parser =
         ? new SimpleLogs(new RecordFeed(bytes, context, decoder, taker))
         : null
     readRequest(bytes, signal, {
-      take: simple === null ? undefined : (reader, origin) => simple.take(reader, commonAt(origin)),
+      take: (from, to, origin) => simple?.take(from, to, commonAt(origin)) ?? from,
       visit: (item, origin) => {
         for (const record of toRecords(item, commonAt(origin)))
           decoder.decode(decoder.received + 1, record, () => rawText(record))

@@ -24,8 +24,12 @@ interface Signal {
 export interface Visitor {
   /** Takes an item. */
   readonly visit: (item: JsonRecord, origin: Origin) => void
-  /** Takes the item in protobuf at the reader. @returns false, and stays before it, for one that `visit` is to have */
-  readonly take?: ((reader: MessageReader, origin: Origin) => boolean) | undefined
+  /**
+   * Takes items in protobuf that need no objects: fields of the scope between two offsets.
+   *
+   * @returns the offset of the first field that `visit` may have to take
+   */
+  readonly take: (from: number, to: number, origin: Origin) => number
 }
 
 /**
@@ -68,8 +72,13 @@ function readResource(reader: MessageReader, item: MessageForm, { visit, take }:
     if (no !== 2) return
     const { name } = describe(reader, SCOPE)
     const origin = { resource, scope: typeof name === 'string' ? name : '' }
-    reader.each(reader.fieldEnd(), (field) => {
-      if (field === 2 && take?.(reader, origin) !== true) visit(reader.message(item), origin)
+    const end = reader.fieldEnd()
+    const takeNext = (from: number): number => take(from, end, origin)
+    reader.skipTo(takeNext)
+    reader.each(end, (field) => {
+      if (field !== 2) return
+      visit(reader.message(item), origin)
+      reader.skipTo(takeNext)
     })
   })
 }

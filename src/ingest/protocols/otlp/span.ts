@@ -1,5 +1,5 @@
 import type { JsonRecord } from '../../formats/json-value.js'
-import { idOf, isFilled } from './log-record.js'
+import { filled, idOf } from './log-record.js'
 import type { Common } from './origin.js'
 import { attributesOf } from './request.js'
 
@@ -29,16 +29,14 @@ export function toSpan(item: JsonRecord, { fields, tags: common }: Common): Json
 
 function tagsOf(item: JsonRecord, status: JsonRecord): JsonRecord {
   const { startTimeUnixNano: startMs, endTimeUnixNano: endMs } = item
-  const tags: JsonRecord = {
+  return filled({
     duration_ms: durationOf(startMs, endMs),
     kind: KINDS[Number(item['kind'] ?? 0)],
     parent_span_id: idOf(item['parentSpanId']),
     status_message: status['message'],
     events: eventsOf(item['events'], startMs),
     links: linksOf(item['links']),
-  }
-  for (const [name, value] of Object.entries(tags)) if (!isFilled(value)) delete tags[name]
-  return tags
+  })
 }
 
 /** Microseconds are what a double keeps of a time since 1970. */
@@ -51,19 +49,15 @@ const listOf = (value: unknown): readonly JsonRecord[] =>
   Array.isArray(value) ? (value as JsonRecord[]) : [] // of the form of the message
 
 function eventsOf(value: unknown, startMs: unknown): readonly JsonRecord[] | undefined {
-  const events = listOf(value).map(({ name, timeUnixNano, attributes }) => ({
-    name,
-    offset_ms: durationOf(startMs, timeUnixNano),
-    ...(isFilled(attributes) ? { attributes } : {}),
-  }))
+  const events = listOf(value).map(({ name, timeUnixNano, attributes }) =>
+    filled({ name, offset_ms: durationOf(startMs, timeUnixNano), attributes }),
+  )
   return events.length === 0 ? undefined : events
 }
 
 function linksOf(value: unknown): readonly JsonRecord[] | undefined {
-  const links = listOf(value).map(({ traceId, spanId, attributes }) => ({
-    trace_id: traceId,
-    span_id: spanId,
-    ...(isFilled(attributes) ? { attributes } : {}),
-  }))
+  const links = listOf(value).map(({ traceId, spanId, attributes }) =>
+    filled({ trace_id: traceId, span_id: spanId, attributes }),
+  )
   return links.length === 0 ? undefined : links
 }

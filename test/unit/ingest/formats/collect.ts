@@ -5,8 +5,6 @@ import type {
   EventSink,
   Rejection,
 } from '../../../../src/model/event.js'
-import { RecordDecoder } from '../../../../src/ingest/formats/record.js'
-import type { Member, RecordTaker } from '../../../../src/ingest/record-rows.js'
 
 export const NOW = Date.UTC(2026, 10, 21, 12)
 export const AT = Date.UTC(2026, 10, 21, 9, 28, 19)
@@ -48,74 +46,5 @@ export function collect(): Collected {
     reject(line, rejection) {
       rejects.push({ ...rejection, line })
     },
-  }
-}
-
-const NAMES: Readonly<Record<Member, string>> = {
-  source: 'source',
-  severity: 'severity',
-  host: 'host',
-  environment: 'environment',
-  traceId: 'trace_id',
-  spanId: 'span_id',
-  tags: 'tags',
-}
-
-/** Takes the records whose messages are parts of a body, and decodes them like lines of `/ingest`. */
-export class DecodingTaker implements RecordTaker {
-  readonly #sink: EventSink
-  readonly #texts: Record<string, unknown> = {}
-  #body = Buffer.alloc(0)
-  #context = ingestContext
-  #hasFlatTags = true
-  /** Records that were taken. */
-  taken = 0
-
-  constructor(sink: EventSink) {
-    this.#sink = sink
-  }
-
-  begin(body: Uint8Array, context: DecodeContext): boolean {
-    this.#body = Buffer.from(body)
-    this.#context = context
-    return true
-  }
-
-  take(next: number): { readonly next: number; readonly taken: number } {
-    return { next, taken: 0 }
-  }
-
-  takeMessages(_: unknown, from: number): number {
-    return from
-  }
-
-  setHead(): void {}
-
-  takeHeaded(next: number): { readonly next: number; readonly heads: Uint32Array } {
-    return { next, heads: new Uint32Array(0) }
-  }
-
-  setDefaultSource(defaultSource: string): void {
-    this.#context = { ...this.#context, defaultSource }
-  }
-
-  set(member: Member, text: string): void {
-    // Tags that JSON would write in another way are not taken, as a name that comes twice.
-    if (member === 'tags')
-      this.#hasFlatTags = text === '' || JSON.stringify(JSON.parse(text)) === text
-    const value: unknown = member === 'tags' && text !== '' ? JSON.parse(text) : text
-    this.#texts[NAMES[member]] = value === '' ? undefined : value
-  }
-
-  put(timeMs: number, from: number, to: number): boolean {
-    if (!this.#hasFlatTags) return false
-    const got = collect()
-    const timestamp = timeMs === 0 ? undefined : timeMs
-    const message = this.#body.toString('utf8', from, to)
-    const record = { ...this.#texts, timestamp, message }
-    new RecordDecoder(this.#context, got).decode(1, record, () => '')
-    for (const event of got.events) this.#sink.event(0, event)
-    this.taken += got.events.length
-    return got.events.length > 0
   }
 }

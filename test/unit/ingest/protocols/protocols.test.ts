@@ -4,7 +4,7 @@ import type { ProtocolFormat } from '../../../../src/ingest/block.js'
 import { writeBusyItems } from '../../../../src/ingest/protocols/elasticsearch/bulk.js'
 import { parserOf } from '../../../../src/ingest/protocols/table.js'
 import { lokiPush, snappyBlock } from '../../../support/protobuf.js'
-import { AT, collect, DecodingTaker, ingestContext } from '../formats/collect.js'
+import { AT, collect, ingestContext } from '../formats/collect.js'
 
 function decode(format: ProtocolFormat, body: string | Uint8Array, params = '') {
   const got = collect()
@@ -70,10 +70,6 @@ void test('Loki in Snappy means the same as plain protobuf', async (t) => {
       },
       { timestampMs: AT, source: 'shop', severity: 'ERROR', message: 'nested' },
     ])
-  const got = collect()
-  const taker = new DecodingTaker(got)
-  parserOf('loki/push')(Buffer.from(push), ingestContext, got, taker)
-  t.same(got.events, decode('loki/push', push).events, 'also in parts')
   t.throws(() => decode('loki/push', 'hello'), { code: 'bad_request' })
 })
 
