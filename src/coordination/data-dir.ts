@@ -144,8 +144,8 @@ const TRIES = 20
 
 function takeLock(path: string, lock: string): void {
   const mine = `${lock}.${process.pid}`
-  writeFileSync(mine, identityOf(process.pid), { mode: 0o600, flush: true })
   try {
+    writeFileSync(mine, identityOf(process.pid), { mode: 0o600, flush: true })
     for (let attempt = 0; attempt < TRIES; attempt++)
       if (tryLink(mine, lock) || takeOver(path, lock, mine)) return
     throw new DataDirError(`DATA_DIR ${path} is being taken by another process; try again`)
