@@ -67,6 +67,11 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   // and unit/ingest/body-encoder with what parses each line
   readHeaded: 'body-encoder',
   readMessages: 'body-encoder',
+  // and unit/ingest/protobuf-records with what decodes each record
+  readEntries: 'protobuf-records',
+  readEntry: 'protobuf-records',
+  readLog: 'protobuf-records',
+  readLogs: 'protobuf-records',
 }
 
 t.test('whatever reads bytes from outside is tried by a target', { timeout: 0 }, async (t) => {

@@ -65,8 +65,8 @@ export function rawExchange(
   port: number,
   pieces: readonly (string | Uint8Array)[],
   {
-    until = () => false,
-    waitMs = 1500,
+    until,
+    waitMs = until === undefined ? 1_500 : 30_000,
     from = '127.0.0.1',
   }: { until?: (text: string) => boolean; waitMs?: number; from?: string } = {},
 ): Promise<RawResult> {
@@ -84,7 +84,7 @@ export function rawExchange(
     socket.on('close', () => finish(true))
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1')
-      if (until(text)) finish(false)
+      if (until?.(text) === true) finish(false)
     })
     const rest = [...pieces]
     const next = (): void => {

@@ -28,15 +28,18 @@ export const PATIENCE = { everyMs: 5_000, answerMs: 5_000, misses: 3 } as const
  * @returns true if it runs and does not answer, false if it has ended or the watch has
  */
 export async function isHung(engine: Engine, options: WatchOptions): Promise<boolean> {
-  const { everyMs, signal } = options
-  // One answer resets the count, so a pause of this process does no harm.
-  for (let missed = 0; missed < options.misses;) {
+  const { everyMs, misses, signal } = options
+  const isOver = (): boolean => engine.hasExited || signal.aborted
+  // The connection of the first request is there before a crowd of others. One answer resets the count, so a pause of this process
+  // does no harm.
+  for (let missed = 0; ;) {
+    missed = (await answers(options)) ? 0 : missed + 1
+    if (isOver()) return false
+    if (missed === misses) return true
     const pause = sleep(everyMs, undefined, { ref: false, signal }).catch(() => {})
     await Promise.race([pause, engine.exited])
-    if (engine.hasExited || signal.aborted) return false
-    missed = (await answers(options)) ? 0 : missed + 1
+    if (isOver()) return false
   }
-  return !engine.hasExited && !signal.aborted
 }
 
 /** Uses `node:http`, as the client does: `fetch` would be loaded for this alone. */

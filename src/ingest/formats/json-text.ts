@@ -7,10 +7,10 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** @returns '' for a value that is nested too deeply for JSON.stringify */
+/** @returns '' for undefined, and for a value that is nested too deeply for JSON.stringify */
 export function rawText(value: unknown): string {
   try {
-    return JSON.stringify(value)
+    return value === undefined ? '' : JSON.stringify(value)
   } catch {
     return ''
   }

@@ -54,3 +54,12 @@ void test('lists in lists take time in proportion to their size', async (t) => {
   const [events] = countsOf(bytes(Buffer.alloc(500_000, 0x92), Buffer.alloc(500_001, 5)))
   t.equal(events, 0)
 })
+
+void test('a map whose key is a list is refused alone, with an empty text', async (t) => {
+  const texts: unknown[] = []
+  decodeMsgpack(bytes(0x92, 0x81, 0x90, 1, RECORD), CONTEXT, {
+    event: () => void texts.push('event'),
+    reject: (_, { raw }) => void texts.push(raw),
+  })
+  t.same(texts, ['', 'event'])
+})
