@@ -20,7 +20,7 @@ type WriteText = (out: ByteBuffer, text: TextSpan) => void
 export interface Format {
   /** The line before the first event; '' for none. */
   readonly head: (names: readonly string[]) => string
-  /** The text before each cell of a column: a separator, in JSON also the name. */
+  /** What is written before each value of a column: the separator, and in JSON the name of the column too. */
   readonly before: (name: string, column: number) => string
   readonly end: string
   /** What stands around a word that needs no escape. */

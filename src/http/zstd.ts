@@ -26,7 +26,7 @@ export function decodeZstd(data: Uint8Array, limitBytes: number): Uint8Array | n
   const most = largestContent(data)
   if (most === 0) return new Uint8Array(0)
   const decoded = most === null ? null : decoder.decode(data, limitBytes)
-  // The decoder returns nothing on errors, and when the result has no room.
+  // The decoder returns an empty array for invalid data, and for a result larger than the limit.
   if (decoded !== null && decoded.byteLength > 0) return decoded
   if (most !== null && most > limitBytes) return null
   throw new Error('invalid Zstandard data')

@@ -153,7 +153,7 @@ export class BlockEncoder {
   }
 
   /**
-   * Copies a body for the functions that read records of it.
+   * Copies a body into the memory of WebAssembly, whose functions read records from it.
    *
    * @param admit is called once for each source of a line that needs no parsing
    */

@@ -38,7 +38,7 @@ export interface RecordTaker extends LineTaker {
   takeHeaded(from: number, most: number): { readonly next: number; readonly heads: Uint32Array }
   /** Sets the source of the next records that name none. */
   setDefaultSource(source: string): void
-  /** Sets a text that the next records in protobuf have in common, until it is set again; '' for none. */
+  /** Sets a member, such as the host, that all following records in protobuf have until it is set again; '' for none. */
   set(member: Member, text: string): void
   /**
    * Encodes log records of OTLP or entries of Loki: the fields of a message between two offsets of the body, up to the first that
@@ -66,7 +66,7 @@ export type ProtobufForm =
 export interface SyslogMessages {
   /** Where the table of extents begins. */
   readonly table: number
-  /** Severity and tags of each syslog priority, in the layout of `wasm/layout.ts`. */
+  /** A table by PRI value of syslog: the severity and tags it means, laid out as `wasm/layout.ts` says. */
   readonly priorities: Uint8Array
   /** Reads a time without a year, as ms since 1970. @returns null for another text */
   readonly readTime: (text: string) => number | null

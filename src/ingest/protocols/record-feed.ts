@@ -21,7 +21,7 @@ export class RecordFeed {
     this.#taker = taker?.begin(body, context) === true ? taker : null
   }
 
-  /** Sets a text that the next records in protobuf have in common, until it is set again; '' for none. */
+  /** As `RecordTaker.set`. */
   set(member: Member, text: string): void {
     this.#taker?.set(member, text)
   }

@@ -136,7 +136,7 @@ function Head({ event, onCorrect }: HeadProps) {
   )
 }
 
-/** A word of so many letters takes half a frame to lay out, and a message of 1 MB two frames to read. */
+/** Characters of a message that are shown at first: laying out one word of this length takes half a frame, receiving 1 MB takes two. */
 const LONG = 2000
 
 interface MessageProps {

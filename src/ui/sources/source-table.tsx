@@ -14,7 +14,7 @@ export type SourceRow = Static<typeof SourceSchema>
 
 interface SourceTableProps {
   readonly sources: readonly SourceRow[]
-  /** Occurrences of the last 24 h by source. */
+  /** How many messages each source had in the last 24 hours, repeats included. */
   readonly counts: ReadonlyMap<string, number>
   /** Those of them that are errors. */
   readonly errors: ReadonlyMap<string, number>

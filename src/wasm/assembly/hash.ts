@@ -82,3 +82,9 @@ export function hashOfWord(from: usize, length: u32): u32 {
   for (let at = from; at < last; at += 8) h = step(h, load<u64>(at))
   return <u32>step(h, load<u64>(last))
 }
+
+/** The hash of a name with one more ASCII character. Upper and lower case give the same hash. */
+@inline
+export function keyWith(key: u64, c: u32): u64 {
+  return key * 0x100000001b3 + (c | 0x20)
+}

@@ -138,7 +138,7 @@ function isPlainLine(from: usize, to: usize): bool {
   if (<u32>load<u8>(from) == BRACE) return false
   const last = <u32>load<u8>(to - 1)
   const isClosed = last == END_BRACE
-  // There may be a brace before blanks, some of which are beyond ASCII.
+  // A line may end with `}` and white space, which may be a character beyond ASCII.
   if ((isClosed || last <= 0x20 || last >= 0x80) && mayHaveJson(from, to)) return false
   return isClosed || !mayBeLogfmt(from, to)
 }

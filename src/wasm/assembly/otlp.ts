@@ -4,6 +4,7 @@
  */
 import * as layout from '../layout'
 import { firstBytes } from './bytes'
+import { keyWith } from './hash'
 import * as line from './line'
 import { zeroed } from './memory'
 import * as protobuf from './protobuf'
@@ -185,12 +186,6 @@ function isTag(from: usize, to: usize): bool {
 @inline
 function isJoint(c: u32): bool {
   return c == 0x5f || c == 0x2d || c == 0x2e || c == 0x20 || c == 0x40
-}
-
-/** Adds a character to the hash of a name. Upper and lower case give the same hash. */
-@inline
-function keyWith(key: u64, c: u32): u64 {
-  return key * 0x100000001b3 + (c | 0x20)
 }
 
 function noteId(from: usize, to: usize): void {

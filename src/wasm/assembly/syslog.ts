@@ -4,6 +4,7 @@
  */
 import * as layout from '../layout'
 import { isDigit } from './bytes'
+import { keyWith } from './hash'
 import * as line from './line'
 import { copyOver, zeroed } from './memory'
 import { isoTime } from './time'
@@ -245,12 +246,6 @@ function readParam(from: usize, end: usize): usize {
 function isOther(key: u64): bool {
   for (let i: usize = 0; i < OTHERS; i++) if (load<u64>(OTHER_KEYS + i * 8) == key) return true
   return false
-}
-
-/** Adds a character to the hash of a name. Upper and lower case give the same hash. */
-@inline
-function keyWith(key: u64, c: u32): u64 {
-  return key * 0x100000001b3 + (c | 0x20)
 }
 
 /** Whether a message may have one of `INNER_FORMS` or JSON in it, with or without a cookie. */

@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 64_000
 const NUMBER_BYTES: usize = 32
 /** Integers of more than 15 digits are parsed. */
 const MAX_INTEGER: u64 = 1_000_000_000_000_000
-/** Up to here a double has all integers. */
+/** 2^53 - 1: a double holds each integer up to here exactly. */
 const MAX_EXACT: f64 = 9_007_199_254_740_992
 /** Of a fraction, six places are written. */
 const UNITS: u64 = 1_000_000
@@ -38,7 +38,7 @@ export function beginTags(): void {
   object.length = 1
 }
 
-/** Adds the tags that all records have. */
+/** Adds the tags that all records of a scope or stream have to those of this record. */
 export function addCommon(): void {
   const length = commonTo - commonFrom
   if (length == 0) return

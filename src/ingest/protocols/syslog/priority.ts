@@ -15,7 +15,7 @@ export const FINE_LEVELS: Readonly<Partial<Record<number, string>>> = {
   5: 'notice',
 }
 
-/** Severity and tags of each syslog priority, in the layout of `wasm/layout.ts`. */
+/** A table by PRI value (0 to 191): the severity and tags it means, laid out as `wasm/layout.ts` says. */
 export const PRIORITIES = Buffer.concat(
   Array.from({ length: layout.PRIORITIES }, (_, number) => {
     const severity = severityOfNumber(number % 8, 'syslog') ?? ''
