@@ -3,6 +3,7 @@ import { Piscina } from 'piscina'
 
 import type { Config } from '../config.js'
 import { POOLED_FROM } from '../lib/buffer-pool.js'
+import { NICE_INCREMENT } from '../lib/nice.js'
 import type { BlockResult, BlockTask, EncodedBlock } from './block.js'
 import type { MissResult, MissTask, Owned } from './miner-thread.js'
 import { packTask, type PackedResult, type SharedMemory } from './packed-task.js'
@@ -43,6 +44,20 @@ function keepFilled(threads: Piscina, wanted: number): void {
   })
 }
 
+function startThreads(file: string, threads: number, workerData?: WorkerSetup): Piscina {
+  const pool = new Piscina({
+    filename: new URL(file, import.meta.url).href,
+    workerData,
+    minThreads: threads,
+    maxThreads: threads,
+    idleTimeout: Number.POSITIVE_INFINITY,
+    concurrentTasksPerWorker: 1,
+    niceIncrement: NICE_INCREMENT,
+  })
+  keepFilled(pool, threads)
+  return pool
+}
+
 export interface PoolMemory {
   /** What the threads are given; the seed is made here. */
   readonly shared: Omit<WorkerSetup, 'identity'> & {
@@ -59,22 +74,8 @@ const newSeed = (): readonly number[] => Array.from({ length: 4 }, () => randomI
 export function createPool(workers: number, { shared, memory, ownerOf }: PoolMemory): Pool {
   const identity = { ...shared.identity, seed: newSeed() }
   const workerData: WorkerSetup = { ...shared, identity }
-  const common = { idleTimeout: Number.POSITIVE_INFINITY, concurrentTasksPerWorker: 1 }
-  const encoders = new Piscina({
-    ...common,
-    filename: new URL('./worker.js', import.meta.url).href,
-    minThreads: workers + 1,
-    maxThreads: workers + 1,
-    workerData,
-  })
-  keepFilled(encoders, workers + 1)
-  const miner = new Piscina({
-    ...common,
-    filename: new URL('./miner-thread.js', import.meta.url).href,
-    minThreads: 1,
-    maxThreads: 1,
-  })
-  keepFilled(miner, 1)
+  const encoders = startThreads('./worker.js', workers + 1, workerData)
+  const miner = startThreads('./miner-thread.js', 1)
   const owned = <T>(task: T, sources: Iterable<string>): Owned<T> => {
     const pairs = Array.from(new Set(sources), (source) => [source, ownerOf(source)] as const)
     return { task, owners: new Map(pairs.filter(([, owner]) => owner !== '')) }

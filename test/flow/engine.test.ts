@@ -1,5 +1,7 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
+import { NICE_INCREMENT } from '../../src/lib/nice.js'
 import {
   allEvents,
   countOf,
@@ -17,6 +19,13 @@ import { signal } from '../support/signals.js'
 void test('while the engine is away ingest goes on, the API says so, and counts are exact after', async (t) => {
   const service = await startService(t, { DATA_DIR: tempDataDir(t), ...KNOWN, LOG_LEVEL: 'fatal' })
   const caller = await logIn(service)
+  const { pid } = service
+  const usual = niceOf(pid, pid)
+  const nicer = (of: number): number =>
+    threadsOf(of).filter((thread) => niceOf(of, thread) === usual + NICE_INCREMENT).length
+  t.equal(nicer(pid), 3, 'two encoders and the miner let the event loop go first')
+  t.ok(nicer(enginePid(service)) > 20, 'so does the engine')
+
   let isOver = false
   const senders = [1, 2].map((sender) => load(service, sender, () => isOver))
   await sleep(500)
@@ -72,3 +81,13 @@ void test('messages that the engine never saw are there after a restart', async 
   )
   await second.stop()
 })
+
+function threadsOf(pid: number): readonly number[] {
+  return readdirSync(`/proc/${pid}/task`).map(Number)
+}
+
+/** The niceness of a thread: the 17th field behind its name in brackets. */
+function niceOf(pid: number, thread: number): number {
+  const [, fields] = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8').split(') ')
+  return Number(fields?.split(' ')[16])
+}

@@ -1,0 +1,13 @@
+import { getPriority, setPriority } from 'node:os'
+
+/**
+ * What worker threads and the embedded engine are nicer by than the event loop: it has little to do and answers everybody, so
+ * it goes first where the CPU is short.
+ */
+export const NICE_INCREMENT = 5
+const NICEST = 19
+
+/** Makes the calling thread nicer, and those that it starts later; on macOS the whole process. */
+export function beNice(): void {
+  setPriority(Math.min(getPriority() + NICE_INCREMENT, NICEST))
+}
