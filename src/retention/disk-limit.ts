@@ -38,6 +38,12 @@ export async function diskOf(dir: string): Promise<Disk> {
   return { usedBytes: used * bsize, bytes: (used + bavail) * bsize }
 }
 
+/** What users other than root may still write on the disk of a directory. */
+export async function freeBytesOf(dir: string): Promise<number> {
+  const { bavail, bsize } = await statfs(dir)
+  return bavail * bsize
+}
+
 /** The used share of the disk that a directory is on. */
 export async function usedShareOf(dir: string): Promise<number> {
   const { usedBytes, bytes } = await diskOf(dir)

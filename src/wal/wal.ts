@@ -20,6 +20,8 @@ import { payloadAt, SEGMENT_BYTES, Segments, truncateTail, type Segment } from '
 const TEND_MS = 1_000
 /** The codes of a full disk and of a used-up quota. */
 const FULL_DISK = ['ENOSPC', 'EDQUOT']
+/** How often a full disk is told, while it is full. */
+const TELL_MS = 60_000
 
 export interface WalOptions {
   readonly dir: string
@@ -34,6 +36,8 @@ export interface WalOptions {
     readonly segment: string
     readonly ranges: readonly string[]
   }) => void
+  /** Called once a minute while the disk is full, so that records are refused. */
+  readonly onFullDisk?: () => void
 }
 
 export interface WaitingRecord {
@@ -94,6 +98,7 @@ export class Wal {
   #damagedUpTo = 0
   #tending: Promise<void> | null = null
   #isClosed = false
+  #toldAtMs = -Infinity
 
   private constructor(options: WalOptions, disk: WalDisk) {
     this.#options = options
@@ -179,6 +184,11 @@ export class Wal {
 
   isFull(): boolean {
     return this.#bytes >= this.#options.maxBytes || this.#disk.isNearlyFull
+  }
+
+  /** Whether too little of the disk is free, whoever fills it, or a quota is used up. */
+  get isDiskFull(): boolean {
+    return this.#disk.isNearlyFull || isFullDisk(this.#fault)
   }
 
   /**
@@ -382,8 +392,7 @@ export class Wal {
       // The torn tail fails its checksum when it is read; the next write begins a new segment.
       if (segment !== undefined) segment.size = SEGMENT_BYTES
     })
-    if ('code' in this.#fault && FULL_DISK.includes(String(this.#fault.code)))
-      await this.#disk.spendReserve()
+    if (isFullDisk(this.#fault)) await this.#disk.spendReserve()
     // The writes that were queued meanwhile may refer to lost records, so they are lost too.
     this.#queue.unshift(...group)
     this.#lose(cause, () => true)
@@ -403,9 +412,17 @@ export class Wal {
   /** Measures the disk, and writes a frame to a failed one: without ingestion nothing else would try it. */
   async #tend(): Promise<void> {
     await this.#disk.tend()
+    this.#tellFullDisk()
     if (this.#disk.isNearlyFull) await this.#segments.dropDone()
     if (this.#isClosed || (this.#fault === null && this.#disk.hasReserve)) return
     await this.#write('done', this.#doneSeq).catch(() => undefined)
+  }
+
+  #tellFullDisk(): void {
+    const nowMs = performance.now()
+    if (!this.isDiskFull || nowMs - this.#toldAtMs < TELL_MS) return
+    this.#toldAtMs = nowMs
+    this.#options.onFullDisk?.()
   }
 
   #settle(doneSeq: number): void {
@@ -477,5 +494,8 @@ export class Wal {
     }
   }
 }
+
+const isFullDisk = (fault: Error | null): boolean =>
+  fault !== null && 'code' in fault && FULL_DISK.includes(String(fault.code))
 
 const NOT_CACHED = { cached: null, release: null }

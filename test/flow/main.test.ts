@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
@@ -113,6 +114,28 @@ void test('an error that stops the start is one line', async (t) => {
   await refuses({ COLLECTOR_PORT: `${port}` }, new RegExp(`port ${port} .*COLLECTOR_PORT`))
   other.close()
 })
+
+const MOUNT = ['-r', '-m']
+const canMount =
+  spawnSync('unshare', [...MOUNT, 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0
+
+void test(
+  'a start on a full disk says so',
+  { skip: !canMount && 'nothing can be mounted here' },
+  async (t) => {
+    const dataDir = tempDataDir(t)
+    for (const bytes of ['4k', '1m']) {
+      const mount = `mount -t tmpfs -o size=${bytes},mode=0700 tmpfs ${dataDir} && exec "$0" "$@"`
+      const { code, stderr } = await runToEnd(
+        { DATA_DIR: dataDir },
+        [],
+        ['unshare', ...MOUNT, 'sh', '-c', mount],
+      )
+      t.equal(code, 1)
+      t.match(messagesOf(stderr), [new RegExp(`the disk of ${dataDir} is full .* make room`)])
+    }
+  },
+)
 
 void test('a start says at once what it waits for, and ends when it does not come', async (t) => {
   const addresses = ['http://127.0.0.1:1', 'http://nowhere.invalid:8123']

@@ -1,4 +1,6 @@
+import { rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { createStore, type QueryParams, type Store } from '../../../src/clickhouse/client.js'
@@ -157,6 +159,20 @@ t.test('the client', async (t) => {
     await t.rejects(
       store.query(sql('SELECT throwIf(number = 3000000) FROM numbers(4000000)'), {}),
       { name: 'StoreError', code: 395 },
+    )
+  })
+
+  t.test('a long answer is whole where ClickHouse can write no file for it', async (t) => {
+    const dir = join(server.dataDir, 'clickhouse', 'tmp')
+    rmSync(dir, { recursive: true })
+    writeFileSync(dir, '')
+    t.teardown(() => rmSync(dir))
+    const long = { name: 'long', sql: 'SELECT number, hex(number) AS text FROM numbers(200000)' }
+    t.equal((await store.query(long, {})).length, 200_000)
+    const blocks = await store.queryColumns(long, {})
+    t.equal(
+      blocks.reduce((sum, { rows }) => sum + rows, 0),
+      200_000,
     )
   })
 

@@ -1,6 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   array,
   assert,
@@ -441,6 +442,20 @@ void test('a full disk refuses the queued writes, and writing goes on when there
   t.same(await contents(again.wal), expected)
   t.same(again.damage, [])
   await again.wal.close()
+})
+
+void test('a full disk is told, and what ends it is noticed without an append', async (t) => {
+  const told: string[] = []
+  const dir = tempDir(t)
+  const { wal } = await openWal(dir, { onFullDisk: () => told.push(dir) })
+  t.equal(wal.isDiskFull, false)
+  const disk = await fillDisk(t)
+  await t.rejects(wal.append(bytesOf('lost')).durable, { code: 'ENOSPC' })
+  while (told.length === 0) await sleep(10)
+  t.equal(wal.isDiskFull, true)
+  disk.free()
+  while (wal.isDiskFull) await sleep(10)
+  await wal.close()
 })
 
 void test('a failure is counted before the append is rejected', async (t) => {
