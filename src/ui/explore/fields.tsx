@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 
 import { call, pathWith } from '../lib/api.js'
@@ -35,6 +36,9 @@ export function Fields({ run, runKey, facets, columns, onLine, onColumn }: Field
   const fields = useLoad(`fields ${runKey}`, (signal) =>
     call<FieldsReply>(pathWith('/api/logs/fields', runParams(run)), { signal }),
   )
+  const values = (facet: Facet, total: number): ComponentChildren => (
+    <Values facet={facet} total={total} run={run} runKey={runKey} onLine={onLine} />
+  )
   const attributes = (fields.value?.items ?? []).filter(({ kind }) => kind === 'attribute')
   return (
     <aside class="fields" aria-label="Fields">
@@ -47,13 +51,7 @@ export function Fields({ run, runKey, facets, columns, onLine, onColumn }: Field
             {facet === undefined ? (
               <p class="note">{facets.isLoading ? ' ' : '–'}</p>
             ) : (
-              <Values
-                facet={facet}
-                total={facets.value?.total ?? 0}
-                run={run}
-                runKey={runKey}
-                onLine={onLine}
-              />
+              values(facet, facets.value?.total ?? 0)
             )}
           </section>
         )
@@ -66,7 +64,7 @@ export function Fields({ run, runKey, facets, columns, onLine, onColumn }: Field
           run={run}
           runKey={runKey}
           isColumn={columns.includes(info.field)}
-          onLine={onLine}
+          values={values}
           onColumn={onColumn}
         />
       ))}
@@ -85,11 +83,11 @@ interface AttributeProps {
   readonly run: Run
   readonly runKey: string
   readonly isColumn: boolean
-  readonly onLine: (line: string) => void
+  readonly values: (facet: Facet, total: number) => ComponentChildren
   readonly onColumn: (name: string) => void
 }
 
-function Attribute({ info, run, runKey, isColumn, onLine, onColumn }: AttributeProps) {
+function Attribute({ info, run, runKey, isColumn, values, onColumn }: AttributeProps) {
   const [isOpen, setOpen] = useState(false)
   const key = isOpen ? `facet ${info.field} ${runKey}` : null
   const facets = useLoad(key, (signal) => askFacet(run, info.field, {}, signal))
@@ -117,15 +115,7 @@ function Attribute({ info, run, runKey, isColumn, onLine, onColumn }: AttributeP
           <Icon name="columns-3" size={12} />
         </button>
       </div>
-      {isOpen && facet !== undefined && (
-        <Values
-          facet={facet}
-          total={facets.value?.total ?? 0}
-          run={run}
-          runKey={runKey}
-          onLine={onLine}
-        />
-      )}
+      {isOpen && facet !== undefined && values(facet, facets.value?.total ?? 0)}
     </section>
   )
 }
