@@ -436,7 +436,7 @@ async function dashboards(t: Test, page: Page, service: LiveService): Promise<vo
   }
   await page.goto(`${service.api}/overview`)
   await page.click('.tabs a:has-text("Team")')
-  await page.waitForSelector('.panel-series canvas')
+  await page.waitForSelector('.panel-series:has-text("Errors over time") canvas')
   await page.waitForSelector('.panel-top a:has-text("checkout")')
   await page.waitForSelector('.panel-table .row.error')
   await page.waitForSelector('.panel-number .figure[title]')

@@ -27,6 +27,11 @@ async function incidents(t: Test, page: Page, service: LiveService): Promise<voi
   await page.waitForSelector('dialog.modal[open] input[name=title]')
   t.match(await page.inputValue('input[name=title]'), /connection pool exhausted/)
   t.same(await axe(page), [])
+  await page.fill('input[name=title]', 'The pool is dry')
+  await page.click('dialog.modal [aria-pressed=false] >> nth=0')
+  await page.waitForSelector('dialog.modal [aria-pressed=true]:focus')
+  t.equal(await page.inputValue('input[name=title]'), 'The pool is dry', 'what is typed stays')
+  await page.focus('input[name=title]')
   await page.keyboard.press('Enter')
   await page.waitForURL(/\/incidents\/[0-9a-f-]{36}$/)
   const id = new URL(page.url()).pathname.split('/').at(-1)
@@ -270,10 +275,11 @@ async function alerts(t: Test, page: Page, service: LiveService): Promise<void> 
   t.comment('a file is taken in')
   await page.goto(`${service.api}/sources/send`)
   await page.setInputFiles('.upload input[type=file]', {
-    name: 'boot.txt',
-    mimeType: 'text/plain',
-    buffer: Buffer.from('ERROR disk is full\nINFO disk is empty\n'),
+    name: 'boot.ndjson',
+    mimeType: 'application/x-ndjson',
+    buffer: Buffer.from('{"message":"disk is full"}\n{"message":"disk is empty"}\n'),
   })
+  t.equal(await page.inputValue('.upload select'), 'json')
   await page.click('text=Take it in')
   await page.waitForSelector('.upload .received:has-text("2 events")')
   t.same(await axe(page), [])

@@ -218,6 +218,15 @@ interface FormProps {
   readonly onSaved: () => void
 }
 
+/** How long a silence may last. */
+const ENDS = [
+  ['now+1h', 'an hour'],
+  ['now+2h', 'two hours'],
+  ['now+8h', 'eight hours'],
+  ['now+1d', 'a day'],
+  ['now+7d', 'a week'],
+] as const
+
 const HOW_TO = 'field=value or field!=value, with commas between; * stands for any characters'
 
 function SilenceForm({
@@ -227,6 +236,7 @@ function SilenceForm({
 }: FormProps & { readonly matchers: string }) {
   const [text, setText] = useState(given)
   const matchers = toMatchers(text)
+  const ends = place.value.params.get('for') ?? 'now+2h'
   const submit = (field: (name: string) => string): Promise<unknown> => {
     const json = { matchers, reason: field('reason'), ends_at: field('ends') }
     return call('/api/silences', { method: 'POST', json }).then(onSaved)
@@ -254,12 +264,12 @@ function SilenceForm({
       {matchers !== null && <Preview matchers={matchers} />}
       <label class="field">
         For
-        <select name="ends" defaultValue={place.value.params.get('for') ?? 'now+2h'}>
-          <option value="now+1h">an hour</option>
-          <option value="now+2h">two hours</option>
-          <option value="now+8h">eight hours</option>
-          <option value="now+1d">a day</option>
-          <option value="now+7d">a week</option>
+        <select name="ends">
+          {ENDS.map(([value, name]) => (
+            <option key={value} value={value} selected={value === ends}>
+              {name}
+            </option>
+          ))}
         </select>
       </label>
       <label class="field">

@@ -114,7 +114,7 @@ function SaveForm({ onClose, onSaved }: SaveFormProps) {
           name="name"
           required
           maxLength={120}
-          value={place.value.params.get('q') ?? ''}
+          defaultValue={place.value.params.get('q') ?? ''}
           autofocus
         />
       </label>

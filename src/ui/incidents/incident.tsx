@@ -200,7 +200,7 @@ function Description({ incident, onChange }: PartProps) {
       <form class="card form" onSubmit={save}>
         <label class="field">
           Title
-          <input name="title" value={incident.title} required maxLength={300} />
+          <input name="title" defaultValue={incident.title} required maxLength={300} />
         </label>
         <label class="field">
           Description

@@ -46,7 +46,7 @@ export function NewIncident() {
     >
       <label class="field">
         Title
-        <input name="title" value={given.title} required maxLength={300} autofocus />
+        <input name="title" defaultValue={given.title} required maxLength={300} autofocus />
       </label>
       <PriorityChoice chosen={severity} onChoose={setSeverity} />
       <label class="field">

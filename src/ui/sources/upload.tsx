@@ -20,6 +20,8 @@ const TYPES: Readonly<Record<string, 'csv' | 'json' | 'txt'>> = {
   ndjson: 'json',
   jsonl: 'json',
 }
+const typeOf = ({ name }: File): string | undefined =>
+  TYPES[name.split('.').at(-1)?.toLowerCase() ?? '']
 const MOST_BYTES = 10_000_000
 
 const stemOf = (name: string): string =>
@@ -91,18 +93,22 @@ export function Upload() {
       </label>
       <span class="note">or drop it here: text, JSON or CSV, 10 MB at most</span>
       {file !== null && (
-        <form class="line" onSubmit={submit}>
+        <form class="line" key={file.name} onSubmit={submit}>
           <strong>{file.name}</strong>
           <label>
             as{' '}
-            <select name="type" defaultValue={TYPES[file.name.split('.').at(-1) ?? ''] ?? 'txt'}>
+            <select name="type">
               <option value="txt">text</option>
-              <option value="json">JSON</option>
-              <option value="csv">CSV</option>
+              <option value="json" selected={typeOf(file) === 'json'}>
+                JSON
+              </option>
+              <option value="csv" selected={typeOf(file) === 'csv'}>
+                CSV
+              </option>
             </select>
           </label>
           <label>
-            of the source <input name="source" required value={stemOf(file.name)} />
+            of the source <input name="source" required defaultValue={stemOf(file.name)} />
           </label>
           <button class="primary" disabled={isBusy}>
             {isBusy ? 'Taking it in …' : 'Take it in'}

@@ -56,7 +56,7 @@ export function NoteOf({ id, note: given }: NoteOfProps) {
             maxLength={4000}
             aria-label="Note"
             placeholder="What it means, and what to do"
-            value={note?.text ?? ''}
+            defaultValue={note?.text ?? ''}
           />
           <button>Save note</button>
         </form>
