@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks'
 import { Explore } from './explore/explore.js'
 import { useKeys } from './lib/keys.js'
 import { lazy } from './lib/lazy.js'
-import { addressOf, followLinks, go, place } from './lib/router.js'
+import { followLinks, go, place } from './lib/router.js'
 import { duty, findSession, user } from './lib/session.js'
 import {
   areKeysOpen,
@@ -35,19 +35,21 @@ function Shell() {
     })),
   ])
   const { path, params } = place.value
+  const isWhole = path.startsWith('/events/') ? params.has('from') : path !== '/'
   useEffect(() => {
-    if (path !== '/') return
-    // The default view is asked for when the address says nothing.
-    void (
-      params.size > 0
-        ? Promise.resolve(addressOf('/explore', params))
-        : import('./later.js').then(({ startAddress }) => startAddress())
-    ).then((to) => go(to, { replace: true }))
-  }, [path])
+    if (isWhole) return
+    void import('./later.js')
+      .then(({ startAddress, eventAddress }) =>
+        path === '/' ? startAddress(params) : eventAddress(place.value),
+      )
+      .then((to) => {
+        if (place.value.path === path) go(to, { replace: true })
+      })
+  }, [path, isWhole])
   return (
     <div class="shell" onClick={followLinks}>
       <Rail />
-      <Screen path={path} />
+      <Screen path={isWhole ? path : '/'} />
       {isPaletteOpen.value && <Palette />}
       {areKeysOpen.value && <KeysHelp />}
       {draft.value !== null && <NewIncident />}
@@ -71,7 +73,7 @@ function Screen({ path }: { readonly path: string }) {
   if (incident !== undefined) return <IncidentScreen key={incident} id={incident} />
   if (path === '/insights') return <Insights />
   if (path.startsWith('/admin')) return <Admin />
-  // The address of the default view is asked for.
+  // The address of the default view, or the time of an event, is asked for.
   return <main class="found waiting" aria-busy="true" />
 }
 

@@ -2,6 +2,7 @@
 export { proposalsFor } from './explore/completion.js'
 export { copyLink } from './explore/copy-link.js'
 export { copyMessage } from './explore/copy-message.js'
+export { eventAddress } from './explore/event-address.js'
 export { ExportProgress } from './explore/export-progress.js'
 export { exportRun } from './explore/export-run.js'
 export { DetailPanel } from './explore/detail.js'

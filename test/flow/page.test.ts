@@ -485,6 +485,13 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.waitForSelector('.events .row:has-text("tailed 2")')
   t.equal(await page.locator('.row:has-text("not asked for")').count(), 0)
 
+  t.comment('an event alone, among those before it')
+  const { items } = (await service.call('GET /api/logs?limit=1&order=asc')).body
+  await page.goto(`${service.api}/events/${items[0].id}`)
+  await page.waitForSelector('.detail .field-rows')
+  await page.waitForSelector('.events .row[aria-selected=true]')
+  t.ok(Date.parse(param(page, 'from') ?? '') < Date.parse(items[0].timestamp))
+
   t.comment('Templates')
   await page.goto(`${service.api}/templates?from=now-2h`)
   await page.waitForSelector('.template-list a:has-text("placed with")')

@@ -4,7 +4,7 @@ import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
 import { clauses, joined } from '../lib/query-edit.js'
 import { zone } from '../lib/settings.js'
-import { fullTime } from '../lib/time.js'
+import { fullTime, hourTo } from '../lib/time.js'
 import { setRange } from '../lib/range.js'
 import { SendLogs } from '../sources/send-logs.js'
 import { askHistogram, type Run } from './answers.js'
@@ -104,17 +104,10 @@ export function NothingFound({ run, onLine }: NothingFoundProps) {
 
 function NoEvents({ newestMs }: { readonly newestMs: number | null }) {
   if (newestMs === null) return <p>There are no events of the last 30 days.</p>
-  const show = (): void => {
-    const hour = 3_600_000
-    setRange({
-      from: new Date(newestMs - hour).toISOString(),
-      to: new Date(newestMs + 1000).toISOString(),
-    })
-  }
   return (
     <>
       <p>No event is in this time range. The newest one is of {fullTime(newestMs, zone.value)}.</p>
-      <button class="primary" onClick={show}>
+      <button class="primary" onClick={() => setRange(hourTo(newestMs))}>
         Show the hour before it
       </button>
     </>

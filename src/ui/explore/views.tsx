@@ -161,8 +161,9 @@ function SaveForm({ onClose, onSaved }: SaveFormProps) {
   )
 }
 
-/** The address that the page opens with: that of the user's default view, else of the one for all. */
-export async function startAddress(): Promise<string> {
+/** The address that the page opens with when its own says nothing: that of the user's default view, else of the one for all. */
+export async function startAddress(given: URLSearchParams): Promise<string> {
+  if (given.size > 0) return addressOf('/explore', given)
   try {
     const { items } = await call<{ readonly items: readonly SavedView[] }>(`${PATH}?limit=200`)
     const defaults = items.filter((one) => one.is_default && one.screen === 'explore')

@@ -37,6 +37,10 @@ export const toRange = ({ fromMs, toMs: end }: Span): Range => ({
   to: new Date(Math.round(end)).toISOString(),
 })
 
+/** The hour up to an event, which is in it. */
+export const hourTo = (ms: number): Range =>
+  toRange({ fromMs: ms - UNIT_MS.h, toMs: ms + UNIT_MS.s })
+
 export const QUICK_RANGES = [
   { label: 'Last 5 minutes', from: 'now-5m' },
   { label: 'Last 15 minutes', from: 'now-15m' },
