@@ -1,3 +1,5 @@
+import { useEffect, useRef } from 'preact/hooks'
+
 import { call, pathWith, told } from '../lib/api.js'
 import { useLoad } from '../lib/load.js'
 import { oneLine } from '../lib/message.js'
@@ -32,6 +34,11 @@ export function ContextView({ event, onOpen }: ContextProps) {
       { signal },
     ),
   )
+  const list = useRef<HTMLOListElement>(null)
+  useEffect(
+    () => list.current?.querySelector('[aria-current="true"]')?.scrollIntoView({ block: 'center' }),
+    [value],
+  )
   if (error !== null) return <p class="problem">{told(error)}</p>
   if (value === null) return null
   const byTime = (items: readonly Row[]): readonly Row[] =>
@@ -42,7 +49,7 @@ export function ContextView({ event, onOpen }: ContextProps) {
         {event.source}
         {event.host !== '' && ` on ${event.host}`}, oldest first
       </p>
-      <ol class="context">
+      <ol class="context" ref={list}>
         {byTime(value.before.items).map((row) => (
           <Line key={row.id} row={row} onOpen={onOpen} />
         ))}

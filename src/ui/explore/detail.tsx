@@ -4,10 +4,10 @@ import { call, pathWith, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { useKeys } from '../lib/keys.js'
 import { useLoad } from '../lib/load.js'
-import { only, stateOf, without } from '../lib/query-edit.js'
+import { hasLine, only, stateOf, toggled, without } from '../lib/query-edit.js'
 import { zone } from '../lib/settings.js'
 import { flatten } from '../lib/tags.js'
-import { fullTime } from '../lib/time.js'
+import { ago, fullTime } from '../lib/time.js'
 import { copy } from '../shell/notice.js'
 import { ContextView } from './context.js'
 import { copyMessage } from './copy-message.js'
@@ -131,7 +131,9 @@ function Head({ event, onCorrect }: HeadProps) {
         what="for this event and later ones of its template"
         onChoose={(priority) => onCorrect(event, priority)}
       />
-      <time dateTime={event.timestamp}>{fullTime(ms, zone.value)}</time>
+      <time dateTime={event.timestamp}>
+        {fullTime(ms, zone.value)} ({ago(ms, Date.now())})
+      </time>
     </div>
   )
 }
@@ -229,7 +231,7 @@ function Attributes({ event, line, onLine }: FieldTableProps) {
   return (
     <>
       <h3>Attributes</h3>
-      <FieldRows rows={all.slice(0, drawn)} line={line} onLine={onLine} />
+      <FieldRows rows={all.slice(0, drawn)} areAttributes line={line} onLine={onLine} />
       <div ref={end} />
       {isWhole && all.length === MOST_ATTRIBUTES && (
         <p class="note">These are the first {MOST_ATTRIBUTES}; the tab JSON has all.</p>
@@ -240,6 +242,8 @@ function Attributes({ event, line, onLine }: FieldTableProps) {
 
 interface FieldRowsProps {
   readonly rows: readonly (readonly [name: string, value: string])[]
+  /** Other fields are in every event, or nearly. */
+  readonly areAttributes?: boolean
   readonly line: string
   readonly onLine: (line: string) => void
 }
@@ -247,7 +251,7 @@ interface FieldRowsProps {
 /** Longer values are no words to ask for. */
 const MOST_ASKED = 500
 
-function FieldRows({ rows, line, onLine }: FieldRowsProps) {
+function FieldRows({ rows, areAttributes = false, line, onLine }: FieldRowsProps) {
   return (
     <dl class="field-rows">
       {rows.map(([name, value]) => {
@@ -258,6 +262,16 @@ function FieldRows({ rows, line, onLine }: FieldRowsProps) {
             <dd>
               <span>{value.length > LONG ? `${value.slice(0, LONG)}…` : value}</span>
               <span class="tools">
+                {areAttributes && (
+                  <button
+                    class="quiet tiny"
+                    aria-label={`Events with ${name}`}
+                    title="Only events that have it"
+                    onClick={() => onLine(toggled(line, hasLine(name)))}
+                  >
+                    <Icon name="list-filter" size={13} />
+                  </button>
+                )}
                 {value.length <= MOST_ASKED && (
                   <>
                     <button

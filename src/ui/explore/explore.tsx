@@ -78,7 +78,7 @@ export function Explore() {
   const open = (event: number | null): void => {
     const to = addressOf('/explore', params, {
       id: event === null ? null : String(event),
-      tab: tab === 'fields' ? null : tab,
+      tab: event === null || tab === 'fields' ? null : tab,
     })
     go(to, { replace: true })
   }

@@ -84,5 +84,8 @@ export function stateOf(line: string, name: string, value: string): 'only' | 'no
   return nodes.some((node) => isSame(node, opposite(clause))) ? 'not' : 'any'
 }
 
+/** A line that asks for the events that have a field. */
+export const hasLine = (name: string): string => printQuery({ kind: 'has', field: toField(name) })
+
 /** A line that asks for one value of a field. */
 export const clauseLine = (name: string, value: string): string => printQuery(clauseOf(name, value))
