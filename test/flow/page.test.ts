@@ -596,6 +596,10 @@ async function narrow(t: Test, page: Page, service: LiveService): Promise<void> 
   }
   await page.goto(`${service.api}/explore?from=now-2h&as=JSON`)
   await page.waitForSelector('.events .cell:has-text("\\"severity\\":")')
+  t.equal(await page.locator('.fields').count(), 0, 'the list has all of the room')
+  await page.click('.fields-toggle')
+  await page.waitForSelector('.fields .value')
+  t.ok(await page.isVisible('.events .row >> nth=0'), 'and is there below the fields')
   t.comment('log-out')
   await page.click('[aria-label="Theme, keys and log-out"]')
   await page.click('text=Log out')

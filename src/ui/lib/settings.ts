@@ -15,7 +15,9 @@ export const theme = kept<'auto' | 'light' | 'dark'>('theme', 'auto')
 export const zone = kept<string>('zone', '')
 export const density = kept<'compact' | 'roomy'>('density', 'compact')
 export const wrapping = kept<'off' | 'on'>('wrap', 'off')
-export const sidebar = kept<'open' | 'closed'>('fields', 'open')
+/** Where there is little room the fields are shown when they are asked for. */
+const isNarrow = matchMedia('(width < 640px)').matches
+export const sidebar = kept<'open' | 'closed'>('fields', isNarrow ? 'closed' : 'open')
 /** Lines of the query bar that were run, newest first, as JSON. */
 export const recent = kept<string>('recent', '[]')
 
