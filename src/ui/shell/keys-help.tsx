@@ -7,6 +7,8 @@ const NAMES: Readonly<Record<string, string>> = {
   ' ': 'Space',
   ArrowDown: '↓',
   ArrowUp: '↑',
+  ArrowLeft: '←',
+  ArrowRight: '→',
   Enter: '↵',
   Escape: 'Esc',
   Home: 'Home',
@@ -21,9 +23,10 @@ const keyText = (key: string): string => NAMES[key] ?? key
 export function KeysHelp() {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
-    if (isOpen.value) dialog.current?.showModal()
-  }, [isOpen.value])
-  if (!isOpen.value) return null
+    dialog.current?.showModal()
+    // The button at the end has the focus; what is read first is at the start.
+    dialog.current?.scrollTo(0, 0)
+  }, [])
   const close = (): void => {
     isOpen.value = false
   }

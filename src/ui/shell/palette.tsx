@@ -125,14 +125,8 @@ export function Palette() {
   const dialog = useRef<HTMLDialogElement>(null)
   const [typed, setTyped] = useState('')
   const [chosen, setChosen] = useState(0)
-  useEffect(() => {
-    if (!isOpen.value) return
-    setTyped('')
-    setChosen(0)
-    dialog.current?.showModal()
-  }, [isOpen.value])
-  const known = useLoad(isOpen.value ? 'known' : null, findKnown).value ?? []
-  if (!isOpen.value) return null
+  useEffect(() => dialog.current?.showModal(), [])
+  const known = useLoad('known', findKnown).value ?? []
   const found = commands(typed.trim(), known)
   const close = (): void => {
     isOpen.value = false
