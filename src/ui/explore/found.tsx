@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
-import { isAbort, told } from '../lib/api.js'
+import { ApiError, isAbort, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import type { Binding } from '../lib/keys.js'
 import { lazy } from '../lib/lazy.js'
@@ -170,13 +170,18 @@ interface FailedProps {
   readonly onRetry: () => void
 }
 
-const Failed = ({ error, onRetry }: FailedProps) => (
-  <div class="found empty" role="alert">
-    <Icon name="circle-alert" size={22} />
-    <h2>No answer</h2>
-    <p>{told(error)}</p>
-    <button class="primary" onClick={onRetry}>
-      Try again
-    </button>
-  </div>
-)
+function Failed({ error, onRetry }: FailedProps) {
+  const isOfLine = error instanceof ApiError && error.faults.some(({ path }) => path === 'q')
+  return (
+    <div class="found empty" role="alert">
+      <Icon name="circle-alert" size={22} />
+      <h2>{isOfLine ? 'The query can’t be read' : 'No answer'}</h2>
+      <p>{told(error)}</p>
+      {!isOfLine && (
+        <button class="primary" onClick={onRetry}>
+          Try again
+        </button>
+      )}
+    </div>
+  )
+}

@@ -74,6 +74,10 @@ export function HistogramChart({ histogram: newest, onZoom, onWhy = onZoom }: Hi
     // After the chart has heard of it.
     addEventListener('pointerup', () => setTimeout(end), { once: true })
   }
+  const endBrush = (): void => {
+    setBrush(null)
+    setHovered(null)
+  }
   const onKeyDown = (event: KeyboardEvent): void => {
     const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0
     if (move !== 0) {
@@ -84,10 +88,10 @@ export function HistogramChart({ histogram: newest, onZoom, onWhy = onZoom }: Hi
       const span = { fromMs: times[from] ?? 0, toMs: (times[to] ?? 0) + step * 1000 }
       if (event.shiftKey) onWhy(span)
       else onZoom(span)
-      setBrush(null)
+      endBrush()
     } else if (event.key === 'Escape' && brush !== null) {
       chart.current?.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false)
-      setBrush(null)
+      endBrush()
     } else return
     event.preventDefault()
     event.stopPropagation()

@@ -45,6 +45,7 @@ export function WhyPanel({ line, span, onClose }: WhyProps) {
       </header>
       <div class="tab-panel" tabIndex={0} role="region" aria-label="What explains it">
         {error !== null && <p class="problem">{told(error)}</p>}
+        {value === null && error === null && <div class="found waiting" aria-busy="true" />}
         {value !== null && (
           <>
             <p>
