@@ -19,9 +19,9 @@ const PAGE = 100
 const REFRESH_MS = 3000
 
 const SHOWN = {
-  firing: { name: 'Firing', params: { state: 'firing' } },
-  unread: { name: 'Unread', params: { read: false } },
-  all: { name: 'All', params: {} },
+  firing: { name: 'Firing', params: { state: 'firing' }, nothing: 'Nothing fires' },
+  unread: { name: 'Unread', params: { read: false }, nothing: 'Nothing to read' },
+  all: { name: 'All', params: {}, nothing: 'No alert' },
 } as const
 type Shown = keyof typeof SHOWN
 const isShown = (name: string | null): name is Shown => name !== null && name in SHOWN
@@ -78,7 +78,7 @@ export function AlertList() {
       {list.items?.length === 0 && (
         <div class="nothing">
           <Icon name="bell" size={22} />
-          <h2>{shown === 'firing' ? 'Nothing fires' : 'No alert'}</h2>
+          <h2>{SHOWN[shown].nothing}</h2>
           <p>
             <a href="/alerts/rules">Rules</a> say when something becomes one.
           </p>

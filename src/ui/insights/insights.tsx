@@ -42,7 +42,7 @@ export function Insights() {
   return (
     <main class="screen insights">
       <TopBar title="Insights">
-        <AtChoice at={at} ms={ms} />
+        <AtChoice ms={ms} />
         {may('manager') && (
           <button class="quiet" onClick={compute} title="Analyse now">
             <Icon name="refresh-cw" size={14} /> <span class="wide-only">Analyse now</span>
@@ -69,12 +69,11 @@ export function Insights() {
 }
 
 interface AtChoiceProps {
-  readonly at: string
   readonly ms: number | null
 }
 
 /** Goes back to what the analysis said at an earlier time. */
-function AtChoice({ at, ms }: AtChoiceProps) {
+function AtChoice({ ms }: AtChoiceProps) {
   const move = (hours: number): void => {
     const next = (ms ?? Date.now()) + hours * HOUR_MS
     setParams({ at: next >= Date.now() ? null : new Date(next).toISOString().slice(0, 16) + 'Z' })
@@ -94,12 +93,12 @@ function AtChoice({ at, ms }: AtChoiceProps) {
         class="quiet square"
         aria-label="A day later"
         title="A day later"
-        disabled={at === ''}
+        disabled={ms === null}
         onClick={() => move(24)}
       >
         <Icon name="chevron-right" />
       </button>
-      {at !== '' && (
+      {ms !== null && (
         <button class="quiet" onClick={() => setParams({ at: null })}>
           Now
         </button>

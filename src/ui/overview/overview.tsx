@@ -136,11 +136,12 @@ const Tile = ({ name, value, unit = '', note, href, tone = '', title, children }
   </a>
 )
 
-/** @param change in per cent */
-const against = (change: number, before: string): string =>
-  change >= 1000
-    ? `${short(Math.round(1 + change / 100))} times ${before}`
-    : `${change > 0 ? '+' : ''}${Math.round(change)} % on ${before}`
+/** @param change in per cent; 100 also when nothing was there before */
+function against(change: number, before: string): string {
+  if (change === 100) return `more than ${before}`
+  if (change >= 1000) return `${short(Math.round(1 + change / 100))} times ${before}`
+  return `${change > 0 ? '+' : ''}${Math.round(change)} % on ${before}`
+}
 
 const inLast = (span: string, line: string): string =>
   pathWith('/explore', { q: line, from: `now-${span}`, to: 'now' })
@@ -179,7 +180,7 @@ function Tiles({ now, minute }: { readonly now: KpiSnapshot; readonly minute: nu
       <Tile
         name="Critical, 24 h"
         value={short(now.criticals_24h)}
-        note={`errors ${against(now.trends.errors['24h'], 'the day before')}`}
+        note={`errors: ${against(now.trends.errors['24h'], 'the day before')}`}
         href={inLast('24h', 'severity:critical')}
         tone={now.criticals_24h > 0 ? 'bad' : ''}
       />

@@ -154,9 +154,13 @@ function LetterItem({ letter, onReplay }: LetterItemProps) {
         )}
         {raw !== null && (
           <>
-            {edited === null && (
+            {edited === null ? (
               <button class="quiet" onClick={() => setEdited(raw)} title="Mend it, then replay it">
                 Edit
+              </button>
+            ) : (
+              <button class="quiet" onClick={() => setEdited(null)}>
+                Cancel
               </button>
             )}
             <button class="quiet" onClick={() => onReplay(edited)} title="Take it in once more">
