@@ -47,13 +47,15 @@ export function Health() {
   const collectors = useLoad('collectors', (signal) =>
     call<readonly Collector[]>('/api/monitoring/collectors', { signal }),
   )
+  // What stands below it would be pushed down.
+  if (health.value === null && health.error === null) return null
   return (
     <>
       {health.error !== null && <p class="problem">{told(health.error)}</p>}
       {health.value !== null && <Checks reply={health.value} />}
       <section class="card flush">
         <h2>What came in since the start, by protocol and source</h2>
-        <Collectors all={collectors.value ?? []} />
+        {collectors.value !== null && <Collectors all={collectors.value} />}
       </section>
       {may('admin') && <Clear />}
     </>

@@ -40,6 +40,9 @@ export function Fields({ run, runKey, facets, columns, onLine, onColumn }: Field
     <Values facet={facet} total={total} run={run} runKey={runKey} onLine={onLine} />
   )
   const attributes = (fields.value?.items ?? []).filter(({ kind }) => kind === 'attribute')
+  // Their values come at once, so that nothing is pushed down.
+  if (facets.value === null && facets.error === null)
+    return <aside class="fields" aria-label="Fields" aria-busy="true" />
   return (
     <aside class="fields" aria-label="Fields">
       {OPEN_AT_FIRST.map((name) => {
@@ -48,11 +51,7 @@ export function Fields({ run, runKey, facets, columns, onLine, onColumn }: Field
         return (
           <section key={name}>
             <h2>{name}</h2>
-            {facet === undefined ? (
-              <p class="note">{facets.isLoading ? ' ' : '–'}</p>
-            ) : (
-              values(facet, facets.value?.total ?? 0)
-            )}
+            {facet === undefined ? <p class="note">–</p> : values(facet, facets.value?.total ?? 0)}
           </section>
         )
       })}

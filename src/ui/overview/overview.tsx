@@ -75,7 +75,7 @@ function Now() {
       {now === null ? <div class="tiles" /> : <Tiles now={now} minute={minute} />}
       <div class="panels">
         <LastDay minute={minute} />
-        {now !== null && <TopErrors now={now} />}
+        <TopErrors now={now} />
         <Sources />
         <div class="stack">
           <Ledger minute={minute} />

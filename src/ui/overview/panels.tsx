@@ -11,13 +11,14 @@ import { zone } from '../lib/settings.js'
 import { ago, clock, fullTime, shortTime } from '../lib/time.js'
 import { Panel } from './panel.js'
 
-export function TopErrors({ now }: { readonly now: KpiSnapshot }) {
-  const most = Math.max(...now.top_errors.map((one) => one.count), 1)
+export function TopErrors({ now }: { readonly now: KpiSnapshot | null }) {
+  const items = now?.top_errors ?? []
+  const most = Math.max(...items.map((one) => one.count), 1)
   return (
-    <Panel title="Most errors, 24 h">
-      {now.top_errors.length === 0 && <p class="note">No errors.</p>}
+    <Panel title="Most errors, 24 h" isWaiting={now === null}>
+      {now !== null && items.length === 0 && <p class="note">No errors.</p>}
       <ul class="ranked">
-        {now.top_errors.map((one) => (
+        {items.map((one) => (
           <li key={one.template_id}>
             <a
               href={pathWith('/explore', {

@@ -69,8 +69,8 @@ interface StatsReply {
 
 type Counts = ReadonlyMap<string, number>
 
-/** Occurrences of the last time by source. */
-function useCounts(spanMs: number, q: string, asked: string): Counts {
+/** Occurrences of the last time by source; null before they are known. */
+function useCounts(spanMs: number, q: string, asked: string): Counts | null {
   const loaded = useLoad(`counts ${spanMs} ${q} ${asked}`, async (signal): Promise<Counts> => {
     // Rollups count whole seconds.
     const endMs = Math.ceil(Date.now() / 1000) * 1000
@@ -79,7 +79,7 @@ function useCounts(spanMs: number, q: string, asked: string): Counts {
     const { groups } = await call<StatsReply>(pathWith('/api/logs/stats', query), { signal })
     return new Map(groups.map(({ by, values }) => [by.source ?? '', values.count ?? 0]))
   })
-  return loaded.value ?? NONE
+  return loaded.value ?? (loaded.error === null ? null : NONE)
 }
 
 const NONE: Counts = new Map()
@@ -100,6 +100,8 @@ function AllSources() {
   if (sources.error !== null) return <p class="problem">{told(sources.error)}</p>
   if (sources.value === null) return null
   if (sources.value.length === 0) return <SendLogs />
+  // Rows that are drawn before their counts would change places.
+  if (counts === null || errors === null || recent === null) return null
   return (
     <>
       <SourceTable
