@@ -1,14 +1,7 @@
 import { NO_VERDICTS } from '../../src/ingest/verdicts.js'
 import { bench, do_not_optimize, run } from 'mitata'
-import {
-  isTagName,
-  maySourceBe,
-  readLevelWord,
-  typeIndex,
-} from '../../src/ingest/formats/line-words.js'
 import { toConstantText } from '../../src/model/stored-message.js'
 import { TemplateMiner } from '../../src/templates/miner.js'
-import { hashText } from '../../src/lib/hash.js'
 import { SignatureCache } from '../../src/templates/signature-cache.js'
 import { VALUE } from '../../src/templates/template-text.js'
 import { BlockEncoder } from '../../src/ingest/block-encoder.js'
@@ -38,12 +31,6 @@ const constantTexts = ConstantTexts.create()
 const miner = new TemplateMiner()
 const block = new BlockEncoder(
   {
-    maySourceBe,
-    isTagName,
-    typeIndex,
-    readLevelWord,
-    levelAtHead: () => 1,
-    sourceSeed: hashText,
     templateNo: (lo, hi) => signatures.get(lo, hi),
     templateGeneration: () => 0,
     constantText: (no) => constantTexts.get(no),

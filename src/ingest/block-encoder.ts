@@ -1,29 +1,21 @@
 import { isUtf8 } from 'node:buffer'
 
+import { levelAtHead } from '../templates/head-level.js'
 import { Kernel } from '../wasm/kernel.js'
 import * as layout from '../wasm/layout.js'
-import { hashBytes } from '../lib/hash.js'
+import { hashBytes, hashText } from '../lib/hash.js'
 import type { BlockSlice } from '../wal/block-pool.js'
-import { EVENT_TYPES, type CanonicalEvent } from '../model/event.js'
+import { EVENT_TYPES, SEVERITIES, type CanonicalEvent } from '../model/event.js'
 import { toStoredTags, type StoredTags } from '../model/stored-tags.js'
 import { toWords } from '../model/words.js'
 import type { RowBlock } from './block.js'
+import { isTagName, maySourceBe, readLevelWord, typeIndex } from './formats/line-words.js'
 import { MissList } from './miss-list.js'
 import { writeLanding, type WideRow } from './landing-block.js'
 import { type LinesRead, ProtobufRecords, type SyslogMessages, TEXTS_BYTES } from './record-rows.js'
 
-/** The functions of decoding and mining that the encoder calls. */
-export interface BlockLookups {
-  maySourceBe(text: string): boolean
-  /** @returns index into EVENT_TYPES, -1 for none of them */
-  typeIndex(text: string): number
-  /** Whether a member of this name is nothing but a tag. */
-  isTagName(text: string): boolean
-  readLevelWord(text: string): { readonly severity: number | null; readonly tags: string }
-  /** @returns index into SEVERITIES */
-  levelAtHead(message: Uint8Array): number
-  /** Writes the seed of a source's signatures. */
-  sourceSeed(source: string, out: Int32Array): void
+/** The templates that are known. */
+export interface KnownTemplates {
   /** @returns 0 when unknown */
   templateNo(lo: number, hi: number): number
   /** Changes when templates get other numbers, which is between two blocks. */
@@ -73,7 +65,7 @@ export class BlockEncoder {
   readonly #kernel: Kernel
   /** Adds the records of the last body that are messages of protobuf. */
   readonly protobuf: ProtobufRecords
-  readonly #lookups: BlockLookups
+  readonly #templates: KnownTemplates
   readonly #misses = new MissList()
   readonly #ignoredTags: ReadonlySet<string>
   /** Search words of decoded messages with characters beyond ASCII. */
@@ -92,35 +84,36 @@ export class BlockEncoder {
   /** The defaults of the last body and their words; null after words were renumbered. */
   #defaults: Defaults | null = null
 
-  constructor(lookups: BlockLookups, { seed, ignoredTags, isDeduplicated }: Identity) {
+  constructor(templates: KnownTemplates, { seed, ignoredTags, isDeduplicated }: Identity) {
     const kernel: Kernel = new Kernel({
-      checkSource: (word) => this.#checkSource(lookups, word),
+      checkSource: (word) => this.#checkSource(word),
       admitSource: (word) => {
         const admission: number = ADMISSION[this.#admit(kernel.word(word))]
         kernel.calls.setAdmission(word, admission)
         return admission
       },
       checkType: (word) => {
-        const state = lookups.typeIndex(kernel.word(word)) + 2
+        const state = typeIndex(kernel.word(word)) + 2
         kernel.calls.setType(word, state)
         return state
       },
       checkName: (word) => {
-        const state = lookups.isTagName(kernel.word(word)) ? 2 : 1
+        const state = isTagName(kernel.word(word)) ? 2 : 1
         kernel.calls.setName(word, state)
         return state
       },
-      checkLevel: (word) => this.#checkLevel(lookups, word),
-      levelAtHead: (at, length) => lookups.levelAtHead(kernel.view(at, length)),
+      checkLevel: (word) => this.#checkLevel(word),
+      levelAtHead: (at, length) =>
+        SEVERITIES.indexOf(levelAtHead(kernel.view(at, length)) ?? 'INFO'),
       isUtf8: (at, length) => (isUtf8(kernel.view(at, length)) ? 1 : 0),
       clockTime: (at, length) => this.#readTime(kernel.text(at, length)) ?? 0,
       logLevel: (number, at, length) => this.protobuf.levelOf(number, kernel.text(at, length)),
-      templateOf: (lo, hi) => lookups.templateNo(lo | 0, hi | 0),
-      constantTextOf: (no) => this.#constantTextOf(lookups.constantText(no), no),
+      templateOf: (lo, hi) => templates.templateNo(lo | 0, hi | 0),
+      constantTextOf: (no) => this.#constantTextOf(templates.constantText(no), no),
     })
     this.#kernel = kernel
     this.protobuf = new ProtobufRecords(kernel)
-    this.#lookups = lookups
+    this.#templates = templates
     const [a, b] = new BigUint64Array(Int32Array.from(seed).buffer)
     kernel.calls.setHashSecrets(a ?? 0n, b ?? 0n)
     if (!isDeduplicated) kernel.calls.keepRepeats()
@@ -139,7 +132,7 @@ export class BlockEncoder {
       this.#constantTexts = []
       this.#defaults = null
     } else kernel.calls.beginBlock(0)
-    const generation = this.#lookups.templateGeneration()
+    const generation = this.#templates.templateGeneration()
     if (generation !== this.#templateGeneration) {
       kernel.calls.forgetSignatures()
       this.#constantTexts = []
@@ -241,7 +234,7 @@ export class BlockEncoder {
     const source = this.#word(event.source)
     const host = this.#word(event.host)
     const environment = this.#word(event.environment)
-    this.#checkSource(this.#lookups, source)
+    this.#checkSource(source)
     const tags = event.tags === null ? '' : JSON.stringify(event.tags)
     const stored = event.tags === null ? NO_TAGS : toStoredTags(event.tags, tags)
     this.#attributesLeftOut += stored.leftOut
@@ -323,23 +316,22 @@ export class BlockEncoder {
     return word
   }
 
-  #checkSource(lookups: BlockLookups, word: number): number {
+  #checkSource(word: number): number {
     const name = this.#kernel.word(word)
-    const state = lookups.maySourceBe(name) ? 1 : 2
-    lookups.sourceSeed(name, this.#seed)
+    const state = maySourceBe(name) ? 1 : 2
+    hashText(name, this.#seed)
     this.#kernel.calls.setSource(word, state, this.#seed[0] ?? 0, this.#seed[1] ?? 0)
     return state
   }
 
-  #checkLevel(lookups: BlockLookups, word: number): number {
-    const { severity, tags } = lookups.readLevelWord(this.#kernel.word(word))
+  #checkLevel(word: number): number {
+    const { severity, tags } = readLevelWord(this.#kernel.word(word))
     const state = severity === null ? 2 : 3 + severity
     const tagsWord = tags === '' ? 0 : 1 + this.#kernel.intern(tags)
     this.#kernel.calls.setLevel(word, state, tagsWord)
     return state
   }
 
-  /** Tags distinguish events of all types but logs, independently of their order. */
   /** Whether WebAssembly hashes these tags in any order. */
   #areFlat(tags: object, text: string): boolean {
     if (Object.values(tags).some(isObject)) return false
@@ -373,14 +365,13 @@ export class BlockEncoder {
   }
 
   #readyMade(template: string, source: number, row: number): void {
-    const { sourceSeed, templateNo } = this.#lookups
     const signature = this.#seed
-    sourceSeed(this.#kernel.word(source), signature)
+    hashText(this.#kernel.word(source), signature)
     signature[0] = (signature[0] ?? 0) ^ READY_MADE
     const text = encoder.encode(template)
     hashBytes(text, 0, text.length, signature)
     const [lo = 0, hi = 0] = signature
-    const no = templateNo(lo, hi)
+    const no = this.#templates.templateNo(lo, hi)
     if (no !== 0) this.#kernel.calls.setTemplate(row, no)
     else {
       const sources = this.#kernel.words32(

@@ -1,10 +1,6 @@
 import { threadId, workerData } from 'node:worker_threads'
 
-import { isTagName, maySourceBe, readLevelWord, typeIndex } from './formats/line-words.js'
-import { levelAtHead } from '../templates/head-level.js'
-import { hashText } from '../lib/hash.js'
 import { SignatureCache } from '../templates/signature-cache.js'
-import { SEVERITIES } from '../model/event.js'
 import { BlockEncoder, type Identity } from './block-encoder.js'
 import { BodyEncoder } from './body-encoder.js'
 import { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
@@ -23,12 +19,6 @@ const signatures = new SignatureCache(setup.signatures)
 const constantTexts = new ConstantTexts(setup.constantTexts)
 const encoder = new BlockEncoder(
   {
-    maySourceBe,
-    isTagName,
-    typeIndex,
-    readLevelWord,
-    levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),
-    sourceSeed: hashText,
     templateNo: (lo, hi) => signatures.get(lo, hi),
     templateGeneration: () => constantTexts.generation,
     constantText: (no) => constantTexts.get(no),

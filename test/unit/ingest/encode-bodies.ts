@@ -3,18 +3,10 @@ import { BlockEncoder, type Identity } from '../../../src/ingest/block-encoder.j
 import type { BlockResult, BodyTask, RowBlock } from '../../../src/ingest/block.js'
 import { BodyEncoder } from '../../../src/ingest/body-encoder.js'
 import { type BodyEncoders, BodySink } from '../../../src/ingest/body-sink.js'
-import {
-  isTagName,
-  maySourceBe,
-  readLevelWord,
-  typeIndex,
-} from '../../../src/ingest/formats/line-words.js'
 import type { RecordTaker } from '../../../src/ingest/record-rows.js'
 import { NO_VERDICTS } from '../../../src/ingest/verdicts.js'
-import { hashText } from '../../../src/lib/hash.js'
 import { AppError } from '../../../src/model/errors.js'
-import { type EventSink, SEVERITIES } from '../../../src/model/event.js'
-import { levelAtHead } from '../../../src/templates/head-level.js'
+import { type EventSink } from '../../../src/model/event.js'
 import { readNative } from '../../support/native.js'
 import { NOW } from './formats/collect.js'
 
@@ -32,12 +24,6 @@ export const CONSTANT_TEXTS = [
 export const createBlock = (identity: Partial<Identity> = {}): BlockEncoder =>
   new BlockEncoder(
     {
-      maySourceBe,
-      isTagName,
-      typeIndex,
-      readLevelWord,
-      levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),
-      sourceSeed: hashText,
       // Some signatures are unknown.
       templateNo: (lo) => ((lo & 1) === 0 ? 0 : (lo & 0xffff) + 1),
       // Any constant text, which most messages do not match.

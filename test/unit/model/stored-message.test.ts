@@ -19,12 +19,6 @@ const wordsOf = (text: string): string[] => text.match(/[A-Za-z0-9\u0080-\u{10ff
 let constantText = ''
 const block = new BlockEncoder(
   {
-    maySourceBe: () => true,
-    isTagName: () => false,
-    typeIndex: () => 0,
-    readLevelWord: () => ({ severity: 1, tags: '' }),
-    levelAtHead: () => 1,
-    sourceSeed: (_source, out) => out.fill(7),
     templateNo: () => 5000,
     templateGeneration: () => 0,
     constantText: (no) => Buffer.from(no === 5000 ? constantText : 'another'),
