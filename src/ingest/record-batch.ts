@@ -40,6 +40,8 @@ export class RecordBatch implements RecordSink {
   readonly #sender: Buffer
   #bytes = NO_BYTES
   #size = 0
+  /** About the size of the last body, with which the next one begins: each time it grows, all of it is copied into new memory. */
+  #usualSize = FIRST_BYTES
   #table: number[] = []
   /** The part of a stream that is to be copied. */
   readonly #run = { bytes: NO_BYTES, from: 0, to: 0 }
@@ -89,6 +91,7 @@ export class RecordBatch implements RecordSink {
       this.#size += Buffer.from(words.buffer).copy(this.#bytes, this.#size)
     }
     const body = this.#bytes.subarray(0, this.#size)
+    this.#usualSize = Math.max(FIRST_BYTES, this.#size + (this.#size >> 2))
     this.#bytes = NO_BYTES
     this.#size = 0
     this.#table = []
@@ -105,7 +108,7 @@ export class RecordBatch implements RecordSink {
   #reserve(bytes: number): void {
     const needed = this.#size + bytes
     if (needed <= this.#bytes.length) return
-    const larger = Buffer.allocUnsafeSlow(Math.max(FIRST_BYTES, needed, this.#bytes.length * 2))
+    const larger = Buffer.allocUnsafeSlow(Math.max(this.#usualSize, needed, this.#bytes.length * 2))
     this.#bytes.copy(larger, 0, 0, this.#size)
     this.#bytes = larger
   }
