@@ -176,6 +176,8 @@ async function strikeAndCount(
     problem: (text) => void problems.push(text),
     pause: (fromMs, toMs) => sleep((fromMs + random() * (toMs - fromMs)) * options.stretch),
   }
+  // What was acknowledged before the first fault is what may be lost.
+  if (!(await load.untilTaken(TAKEN_MS))) throw new Error('takes nothing before the first round')
   for (let round = 0; round < options.rounds; round++) {
     await sleep(150 + random() * 800)
     await fault.strike(scene, round)
