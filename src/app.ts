@@ -71,7 +71,7 @@ import { createRecords } from './records/records.js'
 import { createReplay, createReplayClaims, noReplayClaims } from './records/replay.js'
 import { SourceDoc, Sources } from './records/sources.js'
 import { createRetentionPolicy } from './retention/policy.js'
-import { freeBytesOf } from './retention/disk-limit.js'
+import { explainFullDisk } from './retention/disk-limit.js'
 import { createRetention, type Retention } from './retention/retention.js'
 import { createCollectorStats } from './telemetry/collector-stats.js'
 import type { Log } from './telemetry/log.js'
@@ -734,26 +734,8 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     }
   } catch (error) {
     await close()
-    throw (await toFullDisk(config.dataDir, error)) ?? error
+    throw (await explainFullDisk(config.dataDir, error)) ?? error
   }
-}
-
-/** Of a start. ClickHouse alone needs some MiB to store a row. */
-const LEAST_FREE_BYTES = 16 * 1024 * 1024
-
-/** On a full disk a start fails in many ways. @returns null when there is space */
-async function toFullDisk(dataDir: string, cause: unknown): Promise<Error | null> {
-  for (const dir of ['', 'wal', 'clickhouse'].map((name) => join(dataDir, name))) {
-    const freeBytes = await freeBytesOf(dir).catch(() => Infinity)
-    if (freeBytes >= LEAST_FREE_BYTES) continue
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    return new Error(
-      `the disk of ${dir} is full (${freeBytes} bytes are free): make room on it and start again, nothing that was ` +
-        `acknowledged is lost (${reason})`,
-      { cause },
-    )
-  }
-  return null
 }
 
 /** Takes no more, and writes what is acknowledged. What is not written in time waits in the WAL for the next start. */

@@ -1,8 +1,8 @@
 import { getPriority, setPriority } from 'node:os'
 
 /**
- * What worker threads and the embedded engine are nicer by than the event loop: it has little to do and answers everybody, so
- * it goes first where the CPU is short.
+ * Added to the nice value of worker threads and of the embedded engine. The event loop has little to do and answers everybody,
+ * so it goes first where the CPU is short.
  */
 export const NICE_INCREMENT = 5
 const NICEST = 19

@@ -1,4 +1,5 @@
 import { statfs } from 'node:fs/promises'
+import { join } from 'node:path'
 
 import { endOf, localBytes, type Partition, type Partitions } from './partitions.js'
 import type { RetentionPolicy } from './policy.js'
@@ -36,12 +37,6 @@ export async function diskOf(dir: string): Promise<Disk> {
   const { blocks, bfree, bavail, bsize } = await statfs(dir)
   const used = blocks - bfree
   return { usedBytes: used * bsize, bytes: (used + bavail) * bsize }
-}
-
-/** What users other than root may still write on the disk of a directory. */
-export async function freeBytesOf(dir: string): Promise<number> {
-  const { bavail, bsize } = await statfs(dir)
-  return bavail * bsize
 }
 
 /** The used share of the disk that a directory is on. */
@@ -88,3 +83,28 @@ export function createDiskLimit({ limit, disk, partitions, policy }: DiskLimitDe
 }
 
 const NOTHING: Outcome = { dropped: [], filledByOthers: null }
+
+/** With less, a start is taken to have failed because of the disk: ClickHouse alone needs some MiB to store a row. */
+const LEAST_FREE_BYTES = 16 * 1024 * 1024
+
+/**
+ * On a full disk a start fails in many ways.
+ *
+ * @param cause why it failed
+ * @returns an error that names the directory whose disk is full; null when there is space
+ */
+export async function explainFullDisk(dataDir: string, cause: unknown): Promise<Error | null> {
+  for (const dir of ['', 'wal', 'clickhouse'].map((name) => join(dataDir, name))) {
+    const disk = await diskOf(dir).catch(() => null)
+    if (disk === null) continue
+    const freeBytes = disk.bytes - disk.usedBytes
+    if (freeBytes >= LEAST_FREE_BYTES) continue
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    return new Error(
+      `the disk of ${dir} is full (${freeBytes} bytes are free): make room on it and start again, nothing that was ` +
+        `acknowledged is lost (${reason})`,
+      { cause },
+    )
+  }
+  return null
+}

@@ -73,7 +73,7 @@ function Screen({ path }: { readonly path: string }) {
   if (incident !== undefined) return <IncidentScreen key={incident} id={incident} />
   if (path === '/insights') return <Insights />
   if (path.startsWith('/admin')) return <Admin />
-  // The address of the default view, or the time of an event, is asked for.
+  // Shown until the service has answered with the default view, or with the time of the event.
   return <main class="found waiting" aria-busy="true" />
 }
 

@@ -20,7 +20,7 @@ import { payloadAt, SEGMENT_BYTES, Segments, truncateTail, type Segment } from '
 const TEND_MS = 1_000
 /** The codes of a full disk and of a used-up quota. */
 const FULL_DISK = ['ENOSPC', 'EDQUOT']
-/** How often a full disk is told, while it is full. */
+/** Time between two calls of `onFullDisk`. */
 const TELL_MS = 60_000
 
 export interface WalOptions {
@@ -36,7 +36,7 @@ export interface WalOptions {
     readonly segment: string
     readonly ranges: readonly string[]
   }) => void
-  /** Called once a minute while the disk is full, so that records are refused. */
+  /** Called when the disk is found full, which means that records are refused, and each minute until it is not. */
   readonly onFullDisk?: () => void
 }
 
@@ -186,7 +186,7 @@ export class Wal {
     return this.#bytes >= this.#options.maxBytes || this.#disk.isNearlyFull
   }
 
-  /** Whether too little of the disk is free, whoever fills it, or a quota is used up. */
+  /** Whether the disk has too little free space, or a quota of it is used up. */
   get isDiskFull(): boolean {
     return this.#disk.isNearlyFull || isFullDisk(this.#fault)
   }

@@ -138,7 +138,7 @@ function Head({ event, onCorrect }: HeadProps) {
   )
 }
 
-/** Characters of a message that are shown at first: laying out one word of this length takes half a frame, receiving 1 MB takes two. */
+/** A longer message is shown in part at first. To lay out a word of this length takes half a frame of the screen, to receive 1 MB two frames. */
 const LONG = 2000
 
 interface MessageProps {

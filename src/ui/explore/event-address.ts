@@ -3,7 +3,7 @@ import { addressOf, type Place } from '../lib/router.js'
 import { hourTo } from '../lib/time.js'
 import type { Row } from './rows.js'
 
-/** The address of an event alone with the hour up to it, so that the list shows it among the others. */
+/** Adds the hour before an event to the address of its page, so that the list beside it shows the event among others. */
 export async function eventAddress({ path, params }: Place): Promise<string> {
   try {
     const { timestamp } = await call<Row>(
