@@ -44,7 +44,16 @@ function keepFilled(threads: Piscina, wanted: number): void {
   })
 }
 
-function startThreads(file: string, threads: number, workerData?: WorkerSetup): Piscina {
+/**
+ * Piscina tries require() before import(). A thread that is ended inside the require() of an ES module aborts the whole process,
+ * so threads have no such require(). Node.js before 20.17 never has it.
+ */
+const IMPORT_ONLY = ['--no-experimental-require-module'].filter((flag) =>
+  process.allowedNodeEnvironmentFlags.has(flag),
+)
+
+/** @param file a module, relative to this one or as a URL */
+export function startThreads(file: string, threads: number, workerData?: WorkerSetup): Piscina {
   const pool = new Piscina({
     filename: new URL(file, import.meta.url).href,
     workerData,
@@ -53,6 +62,7 @@ function startThreads(file: string, threads: number, workerData?: WorkerSetup): 
     idleTimeout: Number.POSITIVE_INFINITY,
     concurrentTasksPerWorker: 1,
     niceIncrement: NICE_INCREMENT,
+    execArgv: [...process.execArgv, ...IMPORT_ONLY],
   })
   keepFilled(pool, threads)
   return pool
@@ -127,14 +137,14 @@ interface PoolOptions extends PoolMemory {
   readonly prepare: (pool: Pool) => Promise<void>
 }
 
-/** Creates the pool; an instance with the role `api` starts its threads with the first upload or replay. */
+/** Creates the pool, ready for bodies; an instance with the role `api` starts its threads with the first upload or replay. */
 export async function openPool(
   { role, workers }: Pick<Config, 'role' | 'workers'>,
   { prepare, ...memory }: PoolOptions,
 ): Promise<Pool> {
   const open = async (): Promise<Pool> => {
     const pool = createPool(workers, memory)
-    await prepare(pool)
+    await Promise.all([prepare(pool), pool.ping()])
     return pool
   }
   return role === 'api' ? createLazyPool(workers, open) : await open()
