@@ -57,6 +57,9 @@ export class ExchangeList {
 /** A larger reply is sent in chunks as the client reads it; a client that stalls is disconnected. */
 const SINGLE_WRITE_BYTES = 65_536
 
+const asBytes = (body: string | Uint8Array): Uint8Array =>
+  typeof body === 'string' ? Buffer.from(body) : body
+
 type Phase = 'reading' | 'handling' | 'sending' | 'done'
 
 /**
@@ -204,7 +207,7 @@ export class Exchange {
     }
     this.#res.cork(() => {
       this.#writeHead(wire)
-      if (large) this.#sendLarge(Buffer.from(wire.body), status)
+      if (large) this.#sendLarge(asBytes(wire.body), status)
       else this.#sendSmall(wire.body, status, close)
     })
   }

@@ -1,6 +1,7 @@
 import type { ContentCoding } from '../http/decompress.js'
 import type { CanonicalEvent, RejectReason } from '../model/event.js'
 import type { DeadBlock } from '../writer/dead-letter-encoder.js'
+import type { ReplyText } from './reply-text.js'
 import type { Verdicts } from './verdicts.js'
 
 /** Limit of a body of `/ingest` in bytes, before and after decompression. */
@@ -88,8 +89,8 @@ export interface BodyResult {
   readonly span: TimeSpan | null
   /** Why the body was refused as a whole; then nothing of it is in the block. */
   readonly refusal: BodyRefusal | null
-  /** The text of the reply, of protocols whose replies name each record; else null. */
-  readonly reply: string | null
+  /** The reply of protocols whose replies name each record; else null. */
+  readonly reply: ReplyText | null
 }
 
 /** The errors of a body as a whole. */

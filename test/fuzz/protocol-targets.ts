@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { encode } from '@msgpack/msgpack'
 import type { ProtocolFormat } from '../../src/ingest/block.js'
+import { replyBytes } from '../../src/ingest/reply-text.js'
 import { PROTOCOLS, parserOf } from '../../src/ingest/protocols/table.js'
 import { AppError } from '../../src/model/errors.js'
 import type { DecodeContext } from '../../src/model/event.js'
@@ -84,7 +85,8 @@ function checkBody(format: ProtocolFormat, input: Buffer, check: Check): void {
   try {
     const write = parserOf(format)(input, CONTEXT, got)
     const errors = got.rejects.map(({ line, reason, message }) => ({ line, code: reason, message }))
-    if (typeof write === 'function') JSON.parse(write(errors) || '{}')
+    const reply = write?.(errors) ?? null
+    if (reply !== null) JSON.parse(replyBytes(reply).toString())
   } catch (error) {
     if (error instanceof AppError && REFUSALS.includes(error.code)) return
     throw error

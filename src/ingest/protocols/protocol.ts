@@ -2,10 +2,11 @@ import type { HttpRoute } from '../../http/routes.js'
 import type { DecodeContext, EventSink } from '../../model/event.js'
 import type { LineError, ProtocolFormat } from '../block.js'
 import type { RecordTaker } from '../record-rows.js'
+import type { ReplyText } from '../reply-text.js'
 import type { IngestServices } from './ingest-route.js'
 
-/** Writes the text of a reply that names the outcome of each record, from the rejected ones. */
-export type ReplyWriter = (errors: readonly LineError[]) => string
+/** Writes a reply that names the outcome of each record, from the rejected ones; null where the errors say all. */
+export type ReplyWriter = (errors: readonly LineError[]) => ReplyText | null
 
 /**
  * Decodes a decompressed body in a worker thread: from bytes to canonical events, without I/O.

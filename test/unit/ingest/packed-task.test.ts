@@ -50,7 +50,7 @@ const result = (kind: number): BodyResult => ({
   errors: kind === 1 ? [{ line: 1, code: 'invalid_json', message: 'no' }] : [],
   sources: ['x', 'y', 'z'].slice(0, kind % 3),
   refusal: kind === 4 ? { code: 'validation_error', message: 'no' } : null,
-  reply: kind === 2 ? '{}' : null,
+  reply: kind === 2 ? { pieces: ['{', '}'], order: Uint32Array.of(0, 1) } : null,
 })
 
 const bodies = fc.array(

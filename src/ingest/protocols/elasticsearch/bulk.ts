@@ -6,6 +6,7 @@ import { isRecord, type JsonRecord, toWellFormed } from '../../formats/json-valu
 import { RecordDecoder } from '../../formats/record.js'
 import type { LineError } from '../../block.js'
 import type { RecordTaker } from '../../record-rows.js'
+import type { ReplyText } from '../../reply-text.js'
 import type { ReplyWriter } from '../protocol.js'
 import { RecordFeed } from '../record-feed.js'
 
@@ -341,26 +342,31 @@ export function writeBusyItems(bytes: Buffer, params: string, reason: string): s
 const headOf = ({ index, id }: Action): string =>
   `"_index":${quoted(index)},"_id":${id === null ? 'null' : quoted(id)}`
 
-function writeItems(actions: readonly Action[], errors: readonly LineError[]): string {
+function writeItems(actions: readonly Action[], errors: readonly LineError[]): ReplyText {
   const byAction = new Map(errors.map((error) => [error.line, error]))
-  const done = new Map<Action, string>()
-  const items = actions.map((action, i) => {
+  const pieces = [`{"took":1,"errors":${errors.length > 0},"items":[`]
+  const order = new Uint32Array(actions.length + 2)
+  const known = new Map<Action, number>()
+  for (const [i, action] of actions.entries()) {
     const error = byAction.size === 0 ? undefined : byAction.get(i + 1)
-    if (error !== undefined || action.id !== null) return itemOf(action, error)
-    // Actions without an id are written alike.
-    const known = done.get(action)
-    const item = known ?? itemOf(action, undefined)
-    if (known === undefined) done.set(action, item)
-    return item
-  })
-  return `{"took":1,"errors":${errors.length > 0},"items":[${items.join(',')}]}`
+    // Actions without an id are answered alike; the first item has no comma before it.
+    const isAlike = i > 0 && error === undefined && action.id === null
+    let no = isAlike ? known.get(action) : undefined
+    if (no === undefined) {
+      no = pieces.push(`${i === 0 ? '' : ','}${itemOf(action, error)}`) - 1
+      if (isAlike) known.set(action, no)
+    }
+    order[i + 1] = no
+  }
+  order[actions.length + 1] = pieces.push(']}') - 1
+  return { pieces, order }
 }
 
-function writeDocument({ index, id }: Action, errors: readonly LineError[]): string {
-  const [error] = errors
-  if (error !== undefined) return ''
+function writeDocument({ index, id }: Action, errors: readonly LineError[]): ReplyText | null {
+  if (errors.length > 0) return null
   const shards = '"_shards":{"total":1,"successful":1,"failed":0}'
-  return `{"_index":${quoted(index)},"_id":${quoted(id ?? '')},"_version":1,"result":"created",${shards}}`
+  const text = `{"_index":${quoted(index)},"_id":${quoted(id ?? '')},"_version":1,"result":"created",${shards}}`
+  return { pieces: [text], order: Uint32Array.of(0) }
 }
 
 /** The error of Elasticsearch as an object. */

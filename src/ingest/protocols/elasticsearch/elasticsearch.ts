@@ -1,5 +1,5 @@
 import { readContentCoding } from '../../../http/decompress.js'
-import type { Reply } from '../../../http/reply.js'
+import { JSON_TYPE, type Reply } from '../../../http/reply.js'
 import type { HttpRequest, RequestHead } from '../../../http/request.js'
 import type { RouteMethod } from '../../../http/router.js'
 import { httpRoute, type HttpRoute } from '../../../http/routes.js'
@@ -7,12 +7,14 @@ import { ERRORS, type AppError } from '../../../model/errors.js'
 import type { BodyResult } from '../../block.js'
 import { parseJson } from '../../formats/json-text.js'
 import { isRecord } from '../../formats/json-value.js'
+import { replyBytes } from '../../reply-text.js'
 import { ingestRoute, type IngestServices } from '../ingest-route.js'
 import type { Protocol } from '../protocol.js'
 import { decodeBulk, decodeDocument, errorOf, writeBusyItems } from './bulk.js'
 
 /** A header that Elastic's clients require of every reply; without it they stop with an error. */
 const PRODUCT = { 'X-Elastic-Product': 'Elasticsearch' }
+const JSON_PRODUCT = { 'Content-Type': JSON_TYPE, ...PRODUCT }
 /** What clients of the versions 7 to 9 speak to. */
 const VERSION = '8.19.0'
 const OPENSEARCH_VERSION = '2.19.0'
@@ -34,11 +36,10 @@ function toErrorReply(error: AppError): Reply {
   return { status, headers, json: errorOf(type, error.message, status) }
 }
 
-const toBulkReply = ({ reply }: BodyResult): Reply => ({
-  status: 200,
-  headers: PRODUCT,
-  jsonText: reply ?? '{"took":1,"errors":false,"items":[]}',
-})
+const toBulkReply = ({ reply }: BodyResult): Reply =>
+  reply === null
+    ? { status: 200, headers: PRODUCT, json: { took: 1, errors: false, items: [] } }
+    : { status: 200, headers: JSON_PRODUCT, body: replyBytes(reply) }
 
 /** A larger request is refused before it is read, because there is no room for what it sends. */
 const BUSY_BYTES = 1024 * 1024
@@ -53,7 +54,7 @@ function toBusyReply(request: HttpRequest): Reply | null {
 }
 
 function toDocumentReply({ reply, errors }: BodyResult): Reply {
-  if (reply !== null && reply !== '') return { status: 201, headers: PRODUCT, jsonText: reply }
+  if (reply !== null) return { status: 201, headers: JSON_PRODUCT, body: replyBytes(reply) }
   return failure(400, 'document_parsing_exception', errors[0]?.message ?? '')
 }
 

@@ -2,6 +2,7 @@ import { test } from 'tap'
 
 import type { ProtocolFormat } from '../../../../src/ingest/block.js'
 import { writeBusyItems } from '../../../../src/ingest/protocols/elasticsearch/bulk.js'
+import { replyBytes } from '../../../../src/ingest/reply-text.js'
 import { parserOf } from '../../../../src/ingest/protocols/table.js'
 import { lokiPush, snappyBlock } from '../../../support/protobuf.js'
 import { AT, collect, ingestContext } from '../formats/collect.js'
@@ -10,7 +11,8 @@ function decode(format: ProtocolFormat, body: string | Uint8Array, params = '') 
   const got = collect()
   const write = parserOf(format)(Buffer.from(body), { ...ingestContext, params }, got)
   const errors = got.rejects.map(({ line, reason, message }) => ({ line, code: reason, message }))
-  const reply: unknown = typeof write === 'function' ? JSON.parse(write(errors)) : null
+  const text = write?.(errors) ?? null
+  const reply: unknown = text === null ? null : JSON.parse(replyBytes(text).toString())
   return { ...got, reply }
 }
 

@@ -1,0 +1,16 @@
+/** A text made of pieces, of which most come again and again: it is small until it is sent. */
+export interface ReplyText {
+  readonly pieces: readonly string[]
+  /** Indexes into `pieces`. */
+  readonly order: Uint32Array
+}
+
+export function replyBytes({ pieces, order }: ReplyText): Buffer {
+  const encoded = pieces.map((text) => Buffer.from(text))
+  let length = 0
+  for (const no of order) length += encoded[no]?.length ?? 0
+  const bytes = Buffer.allocUnsafe(length)
+  let at = 0
+  for (const no of order) at += encoded[no]?.copy(bytes, at) ?? 0
+  return bytes
+}
