@@ -146,7 +146,7 @@ export function loadUws(env: Record<string, string | undefined>): Uws {
       if (isAddon(addon)) return { addon, build: candidate.build }
       refused.push(`${candidate.build}: not a build of uWebSockets.js`)
     } catch (error) {
-      refused.push(`${candidate.build}: ${firstLine(error)}`)
+      refused.push(`${candidate.build}: ${reasonOf(error)}`)
     }
   }
   throw new Error(explainRefusal(refused))
@@ -216,11 +216,11 @@ function isAddon(value: unknown): value is UwsAddon {
   return ['App', 'getParts', 'us_listen_socket_close', 'us_socket_local_port'].every(has)
 }
 
-function firstLine(error: unknown): string {
+function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
-  const lines = text.split('\n').filter((line) => line.trim() !== '')
+  const [message = ''] = text.split('\nRequire stack:')
   // The official loader puts the reason of the system on the last line.
-  return lines[lines.length - 1] ?? 'unknown reason'
+  return message.trim().split('\n').at(-1) || 'unknown reason'
 }
 
 function explainRefusal(refused: readonly string[]): string {

@@ -90,8 +90,8 @@ export const deadLetterRoutes = [
       'Replays those of `ids` and `edits`, else all (or those of the given reasons and sources), newest first, at most ' +
       `${MAX_REPLAYED.toLocaleString('en')} a call and for up to a minute; \`next_cursor\` then continues. \`replayed\` ones ` +
       'became events. `failed` ones were refused again and are listed anew with the current reason. `skipped` ones ' +
-      'stay: their raw record is missing or truncated, their source is disabled, their sender may not write it, or they do ' +
-      'not exist. A record has the rights that its ingest key has now (`sources`, `auto_register`); one without a key, or ' +
+      'stay: their raw record is missing, truncated or no JSON object (where the protocol has no lines of text), their source ' +
+      'is disabled, their sender may not write it, or they do not exist. A record has the rights that its ingest key has now (`sources`, `auto_register`); one without a key, or ' +
       'whose key was deleted, may be of the source that is listed, which is registered. A repeat after a failure loses nothing and counts nothing twice.',
     role: 'admin',
     bodyBytes: 512 * 1024,

@@ -67,7 +67,9 @@ export function DeadLetters() {
   const replay = (body: object): void => {
     call<ReplayReply>('/api/monitoring/dead-letters/replay', { method: 'POST', json: body }).then(
       ({ replayed, failed, skipped }) => {
-        notice(`${replayed} stored, ${failed} refused again, ${skipped} skipped.`)
+        const why = 'they are cut short or no JSON object, or their source does not take them'
+        const left = skipped === 0 ? '' : ` ${skipped} stay: ${why}.`
+        notice(`${replayed} stored, ${failed} refused again.${left}`)
         setRevision((n) => n + 1)
       },
       (problem: unknown) => notice(told(problem)),
