@@ -86,6 +86,7 @@ export const authRoutes = [
       password: GivenPassword,
       code: Type.Optional(Code),
     }),
+    examples: { body: { email: 'ann@example.com', password: 'a password of ann' } },
     reply: Tokens,
     errors: [
       'invalid_credentials',

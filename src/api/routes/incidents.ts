@@ -276,6 +276,7 @@ const moves = [
     bodyBytes: RECORD_BYTES,
     params: IdParams,
     body: Type.Object({ to: StatusSchema, note: Type.Optional(NoteText) }),
+    examples: { body: { to: 'acknowledged', note: 'I look at the payment provider.' } },
     reply: IncidentSchema,
     errors: ['not_found', 'invalid_transition', 'dependency_unavailable'],
     handle: async ({ params, body, principal }, { incidents }) => {

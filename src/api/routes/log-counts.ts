@@ -140,7 +140,7 @@ const StatsQuery = Type.Object({
       pattern: '^[1-9][0-9]{0,8}[smhd]$',
       maxLength: 10,
       description: 'a number of s, m, h or d: each group also has a series; at most 300 steps',
-      examples: ['5m'],
+      examples: ['3h'],
     }),
   ),
   top: Type.Integer({

@@ -21,6 +21,7 @@ export const GivenTime = Type.String({
   minLength: 8,
   maxLength: 64,
   description: 'ISO 8601 with any offset, UTC without one',
+  examples: ['2026-11-28T17:00:00+01:00'],
 })
 
 export const toIso = (ms: number): string => new Date(ms).toISOString()

@@ -69,6 +69,16 @@ const operations = Object.entries<any>(document.paths).flatMap(([path, item]) =>
   })),
 )
 
+const operationOf = (id: string): any =>
+  operations.find(({ operation }) => operation.operationId === id)?.operation
+
+/** The body that the document shows for an operation. */
+const exampleOf = (id: string): any =>
+  operationOf(id).requestBody.content['application/json'].example
+
+const parameterOf = (id: string, name: string): any =>
+  operationOf(id).parameters.find((each: any) => each.name === name).schema
+
 const ajv = new Ajv2020({ strict: false, allErrors: true })
 addFormatsModule.default(ajv)
 ajv.addSchema({ $id: 'api', components: document.components })
@@ -229,6 +239,7 @@ t.test('a generated client drives every route, and every reply is as described',
   t.equal((await api.facets({ source: ['till'], fields: ['host'] })).data.total, 3)
   const counted = await api.stats({ source: ['till'], by: ['source'], metrics: ['count'] })
   t.same(counted.data.groups[0].by, { source: 'till' })
+  await api.stats({ step: parameterOf('stats', 'step').examples[0] })
   t.equal((await api.eventContext(event.id, { before: 2 })).data.event.id, event.id)
   t.equal((await api.getTrace('receipt-1', {})).data.logs.length, 1)
   await api.explainSpan({ q: 'source:till', start_time: 'now-1h' })
@@ -267,7 +278,7 @@ t.test('a generated client drives every route, and every reply is as described',
   const { data: incident } = await api.createIncident({ title: 'outage', severity: 'P2' })
   await api.listIncidents({ status: ['open'] })
   await api.changeIncident(incident.id, { title: 'a longer outage' })
-  await api.transitionIncident(incident.id, { to: 'acknowledged', note: 'on it' })
+  await api.transitionIncident(incident.id, exampleOf('transitionIncident'))
   await api.addIncidentNote(incident.id, { text: 'turned it off and on' })
   t.equal((await api.getIncident(incident.id)).data.status, 'acknowledged')
 
@@ -300,9 +311,9 @@ t.test('a generated client drives every route, and every reply is as described',
   await api.removeSecondFactor(forgetful.id)
 
   const { data: task } = await api.createTask({
-    title: 'paper',
+    ...exampleOf('createTask'),
     assignee_id: user.id,
-    due_at: '2030-01-01',
+    incident_id: incident.id,
   })
   await api.listTasks({ status: ['todo'] })
   t.equal((await api.changeTask(task.id, { status: 'done' })).data.status, 'done')
