@@ -314,7 +314,10 @@ function toRefusal(error: unknown): BodyRefusal {
 }
 
 /** A replay keeps its dead letter; anything else that nobody can read is not kept. */
-const UNREADABLE: BodyRefusal = { code: 'bad_request', message: 'no line of the body is JSON' }
+const UNREADABLE: BodyRefusal = {
+  code: 'bad_request',
+  message: 'no line of the body is JSON; lines of text are sent with Content-Type: text/plain',
+}
 
 const toDenial = (source: string): BodyRefusal => ({
   code: 'source_not_allowed',

@@ -139,7 +139,10 @@ t.test('a kill at any time loses, doubles and reorders nothing', async (t) => {
     const notices = await eventually(
       async () => noticesOf(host),
       (all) => all.some(({ status }) => status === 'resolved'),
-    )
+    ).catch((cause: unknown) => {
+      const logs = services.map((service) => service.log().slice(-3_000))
+      throw new Error(`${host} does not end; the service says ${logs.join('\n')}`, { cause })
+    })
     const keys = new Set(notices.map(({ key }) => key))
     t.equal(keys.size, 1, `${host} has one identity, however often it was told`)
     t.equal(new Set(notices.map((notice) => notice.alert_id)).size, 1, `${host} is one alert`)

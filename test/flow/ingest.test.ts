@@ -70,8 +70,10 @@ async function bodies(t: Test, service: Service, caller: Caller): Promise<void> 
   t.match(await sent('x', { 'content-encoding': 'lzma' }), { status: 415 })
   t.match(await sent('x', { authorization: 'Bearer wrong' }), {
     status: 401,
-    detail: { code: 'unauthorized' },
+    detail: { code: 'unauthorized', message: /key is unknown/ },
   })
+  t.match(await sent('x', { authorization: '' }), { detail: { message: /key is required/ } })
+  t.match(await sent('a line of text'), { detail: { message: /text\/plain/ } })
   t.equal(await settledCount(() => countOf(caller, 'zstd'), 9000), 9000)
   t.equal(await countOf(caller, 'gzip'), 700)
   const [event] = await allEvents(caller, { source: 'lines' })

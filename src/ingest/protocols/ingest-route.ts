@@ -186,8 +186,9 @@ export function withKey<T>(
 ): T | Promise<T> {
   const text = findKey(head, (word) => verifyKey(word) !== null)
   const refuse = (): AppError => {
-    if (text !== '') onWrongKey(head)
-    return unauthorized()
+    if (text === '') return new AppError('unauthorized', NO_KEY)
+    onWrongKey(head)
+    return new AppError('unauthorized', 'the ingest key is unknown, or was deleted')
   }
   const key = verifyKey(text)
   if (key !== null) return decide(key)
@@ -356,5 +357,4 @@ export function laterReply(error: AppError): Reply {
   return ERRORS[error.code].retry ? { ...reply, status: 503 } : reply
 }
 
-const unauthorized = (): AppError =>
-  new AppError('unauthorized', 'an ingest key is required in Authorization: Bearer or X-Api-Key')
+const NO_KEY = 'an ingest key is required in Authorization: Bearer or X-Api-Key'
