@@ -36,6 +36,8 @@ const settings = {
   ...KNOWN,
   JWT_SECRET,
   INSIGHTS_INTERVAL_SECONDS: '0',
+  // What the service did is told when the test fails.
+  LOG_LEVEL: 'debug',
   ALERT_PRIVATE_ADDRESSES: 'true',
   ...shared?.env,
 }
@@ -140,7 +142,7 @@ t.test('a kill at any time loses, doubles and reorders nothing', async (t) => {
       async () => noticesOf(host),
       (all) => all.some(({ status }) => status === 'resolved'),
     ).catch((cause: unknown) => {
-      const logs = services.map((service) => service.log().slice(-3_000))
+      const logs = services.map((service) => service.log().slice(-6_000))
       throw new Error(`${host} does not end; the service says ${logs.join('\n')}`, { cause })
     })
     const keys = new Set(notices.map(({ key }) => key))
