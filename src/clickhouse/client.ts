@@ -134,8 +134,8 @@ const PING_TIMEOUT_MS = 5_000
 const COMMON_SETTINGS: ClickHouseSettings = {
   // The status line shows the outcome, so an incomplete result is never taken for a complete one.
   wait_end_of_query: 1,
-  // The size up to which ClickHouse keeps a result in memory until it is complete: no result is larger. It would keep a
-  // larger one in a file, and when the disk is full send the part in the file as if it were the whole.
+  // ClickHouse buffers a result in memory up to this size, and in a temporary file beyond it. No result is this large: on a full
+  // disk the file would be cut off, and ClickHouse would send it as if it were complete.
   http_response_buffer_size: String(2 ** 40),
   output_format_json_quote_64bit_integers: 0,
   date_time_output_format: 'iso',

@@ -45,8 +45,8 @@ function keepFilled(threads: Piscina, wanted: number): void {
 }
 
 /**
- * Piscina tries require() before import(). A thread that is ended inside the require() of an ES module aborts the whole process,
- * so threads have no such require(). Node.js before 20.17 never has it.
+ * Turns off require() of ES modules in worker threads, so that Piscina loads their modules by import(). Node.js aborts the whole
+ * process when a thread is terminated during such a require(). Versions before 20.17 have neither it nor the flag.
  */
 const IMPORT_ONLY = ['--no-experimental-require-module'].filter((flag) =>
   process.allowedNodeEnvironmentFlags.has(flag),

@@ -38,7 +38,7 @@ export interface RecordTaker extends LineTaker {
   takeHeaded(from: number, most: number): { readonly next: number; readonly heads: Uint32Array }
   /** Sets the source of the next records that name none. */
   setDefaultSource(source: string): void
-  /** Sets a field, such as the host, of all following records in protobuf, until it is set again; '' for none. */
+  /** Sets a field, such as the host, for the protobuf records that follow, until the next call for the same field; '' clears it. */
   set(member: Member, text: string): void
   /**
    * Encodes log records of OTLP or entries of Loki: the fields of a message between two offsets of the body, up to the first that

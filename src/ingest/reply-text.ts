@@ -1,4 +1,4 @@
-/** A text made of pieces, of which most come again and again: it is small until it is sent. */
+/** A text with many repeated pieces, each stored once: a thread sends this to another in place of the long text. */
 export interface ReplyText {
   readonly pieces: readonly string[]
   /** Indexes into `pieces`. */

@@ -84,7 +84,7 @@ export function createDiskLimit({ limit, disk, partitions, policy }: DiskLimitDe
 
 const NOTHING: Outcome = { dropped: [], filledByOthers: null }
 
-/** With less, a start is taken to have failed because of the disk: ClickHouse alone needs some MiB to store a row. */
+/** A start that fails with less free space than this is reported as a full disk: ClickHouse needs some MiB to store even one row. */
 const LEAST_FREE_BYTES = 16 * 1024 * 1024
 
 /**

@@ -73,7 +73,7 @@ function Screen({ path }: { readonly path: string }) {
   if (incident !== undefined) return <IncidentScreen key={incident} id={incident} />
   if (path === '/insights') return <Insights />
   if (path.startsWith('/admin')) return <Admin />
-  // Shown until the service has answered with the default view, or with the time of the event.
+  // An empty screen while the default view, or the time of the event in the address, is being loaded.
   return <main class="found waiting" aria-busy="true" />
 }
 

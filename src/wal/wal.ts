@@ -20,7 +20,7 @@ import { payloadAt, SEGMENT_BYTES, Segments, truncateTail, type Segment } from '
 const TEND_MS = 1_000
 /** The codes of a full disk and of a used-up quota. */
 const FULL_DISK = ['ENOSPC', 'EDQUOT']
-/** Time between two calls of `onFullDisk`. */
+/** While the disk stays full, `onFullDisk` is called this often. */
 const TELL_MS = 60_000
 
 export interface WalOptions {

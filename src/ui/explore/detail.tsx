@@ -138,7 +138,7 @@ function Head({ event, onCorrect }: HeadProps) {
   )
 }
 
-/** A longer message is shown in part at first. To lay out a word of this length takes half a frame of the screen, to receive 1 MB two frames. */
+/** Characters of a message that are shown at first. The layout of one word of this length takes half of a frame (8 ms). */
 const LONG = 2000
 
 interface MessageProps {

@@ -3,7 +3,7 @@ import { addressOf, type Place } from '../lib/router.js'
 import { hourTo } from '../lib/time.js'
 import type { Row } from './rows.js'
 
-/** Adds the hour before an event to the address of its page, so that the list beside it shows the event among others. */
+/** The address of an event with a time range: the hour that ends with the event, for the list of events beside it. */
 export async function eventAddress({ path, params }: Place): Promise<string> {
   try {
     const { timestamp } = await call<Row>(

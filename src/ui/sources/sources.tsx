@@ -100,7 +100,7 @@ function AllSources() {
   if (sources.error !== null) return <p class="problem">{told(sources.error)}</p>
   if (sources.value === null) return null
   if (sources.value.length === 0) return <SendLogs />
-  // Rows are sorted by these counts, so they would change places if they were drawn before.
+  // The table is sorted by these counts: shown without them, its rows would move when they arrive.
   if (counts === null || errors === null || recent === null) return null
   return (
     <>
