@@ -245,7 +245,7 @@ class Leading {
     const made: LoggedTransition[] = []
     for (const tracked of this.#tracked.values())
       for (const one of tracked.evaluate(untilMs, known)) made.push(toLogged(tracked.plan, one))
-    for (const some of inTurn(made)) await this.#carryOut(some)
+    await this.#carryOut(made)
     this.deliveries.repeat(Date.now())
     await this.#tell()
   }
@@ -394,15 +394,17 @@ class Leading {
 
   /** Stores transitions, then does what follows from them. */
   async #carryOut(made: readonly LoggedTransition[]): Promise<void> {
-    if (made.length === 0) return
-    for (const signal of this.#signals) signal.throwIfAborted()
-    this.isUncertain = true
-    this.deliveries.prepare(made)
-    await this.#deps.alertLog.append(made, this.#ending.signal)
-    this.isUncertain = false
-    this.#owed.push(...made.filter(isNews))
-    this.deliveries.add(made)
-    await this.#pay()
+    const turns = inTurn(made)
+    for (const [i, some] of turns.entries()) {
+      for (const signal of this.#signals) signal.throwIfAborted()
+      this.isUncertain = true
+      this.deliveries.prepare(some)
+      await this.#deps.alertLog.append(some, this.#ending.signal)
+      this.isUncertain = i < turns.length - 1
+      this.#owed.push(...some.filter(isNews))
+      this.deliveries.add(some)
+      await this.#pay()
+    }
   }
 
   async #pay(): Promise<void> {

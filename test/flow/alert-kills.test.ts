@@ -10,7 +10,16 @@ import { eventually, JWT_SECRET } from '../support/live-service.js'
 import { startReceiver } from '../support/notice-receiver.js'
 import { freePort } from '../support/ports.js'
 import { startRedis } from '../support/redis.js'
-import { enginePid, ingest, KNOWN, logIn, startService, tempDataDir } from '../support/service.js'
+import {
+  enginePid,
+  ingest,
+  KNOWN,
+  logIn,
+  metricsOf,
+  startService,
+  tempDataDir,
+  type Service,
+} from '../support/service.js'
 import { signal } from '../support/signals.js'
 
 const isLong = process.env['TEST_LONG'] === '1'
@@ -89,6 +98,14 @@ async function post(path: string, body: object): Promise<string> {
   return ((await reply.json()) as { readonly id: string }).id // its contract
 }
 
+/** What of the service tells why a notice does not come. */
+async function whatItSays(service: Service): Promise<string> {
+  const gauges = (await metricsOf(service))
+    .split('\n')
+    .filter((line) => /^log_engine_(alert|notices|wal|pipeline|clickhouse)/.test(line))
+  return [...gauges, service.log().slice(-6_000)].join('\n')
+}
+
 const noticesOf = (host: string) =>
   received
     .map(({ headers, body }) => ({
@@ -141,9 +158,9 @@ t.test('a kill at any time loses, doubles and reorders nothing', async (t) => {
     const notices = await eventually(
       async () => noticesOf(host),
       (all) => all.some(({ status }) => status === 'resolved'),
-    ).catch((cause: unknown) => {
-      const logs = services.map((service) => service.log().slice(-6_000))
-      throw new Error(`${host} does not end; the service says ${logs.join('\n')}`, { cause })
+    ).catch(async (cause: unknown) => {
+      const said = await Promise.all(services.map(whatItSays))
+      throw new Error(`${host} does not end; the service says ${said.join('\n')}`, { cause })
     })
     const keys = new Set(notices.map(({ key }) => key))
     t.equal(keys.size, 1, `${host} has one identity, however often it was told`)

@@ -379,12 +379,16 @@ export async function load(
   return acknowledged
 }
 
-/** Datagrams that the listeners counted as lost. */
-export async function lostDatagrams(service: Service): Promise<number> {
+export async function metricsOf(service: Service): Promise<string> {
   const reply = await fetch(`${service.api}/metrics`, {
     headers: { authorization: `Bearer ${METRICS_TOKEN}` },
   })
-  const lines = (await reply.text()).matchAll(
+  return await reply.text()
+}
+
+/** Datagrams that the listeners counted as lost. */
+export async function lostDatagrams(service: Service): Promise<number> {
+  const lines = (await metricsOf(service)).matchAll(
     /^log_engine_listener_lost_datagrams_total\{.*\} (\d+)$/gm,
   )
   return [...lines].reduce((sum, [, count]) => sum + Number(count), 0)

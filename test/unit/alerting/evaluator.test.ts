@@ -40,6 +40,8 @@ function createWorld(arrivals: Readonly<Record<number, number>>) {
     /** Everything that arrived before is stored; seconds after T0. */
     storedS: 0,
     isAway: false,
+    /** How many times the alerts of transitions can't be written. */
+    failingProjections: 0,
     isShared: true,
     /** How long a question takes. */
     questionMs: 0,
@@ -51,8 +53,8 @@ function createWorld(arrivals: Readonly<Record<number, number>>) {
     transitions: () =>
       log.map(({ from, to, atMs, value }) => `${(atMs - T0) / SECOND_MS}s ${from}>${to} ${value}`),
   }
-  const orFail = (): void => {
-    if (world.isAway) throw new AppError('dependency_unavailable', 'clickhouse is away')
+  const orFail = (isAway = world.isAway): void => {
+    if (isAway) throw new AppError('dependency_unavailable', 'clickhouse is away')
   }
   const deps: EvaluatorDeps = {
     state: world.state,
@@ -84,7 +86,9 @@ function createWorld(arrivals: Readonly<Record<number, number>>) {
     },
     watermark: { now: async () => T0 + world.storedS * SECOND_MS },
     rules: { list: () => [world.rule] },
-    project: async () => undefined,
+    project: async (transitions) => {
+      if (transitions.length > 0 && world.failingProjections-- > 0) orFail(true)
+    },
     systemAlert: async (evaluated) => {
       world.rounds++
       told.push(evaluated)
@@ -153,6 +157,16 @@ void test('the end of an alert is stored after its beginning is an alert', async
   await evaluator.close()
   t.same(world.transitions(), ['10s inactive>firing 20', '310s firing>resolved 0'])
   t.same(world.inserts, [['firing'], ['resolved']])
+})
+
+void test('the end of an alert is not lost when the alert could not be written', async (t) => {
+  const { world, store, start } = createWorld({ 5: 20 })
+  Object.assign(world, { rule: toRule({ for: '0s' }), failingProjections: 1 })
+  const evaluator = start()
+  await store(400)
+  await store(401)
+  await evaluator.close()
+  t.same(world.transitions(), ['10s inactive>firing 20', '310s firing>resolved 0'])
 })
 
 void test('a restart in the middle of `for` changes nothing', async (t) => {
