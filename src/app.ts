@@ -96,6 +96,8 @@ export interface AppOptions {
   readonly uws: Uws
   /** The program's version. */
   readonly version: string
+  /** Called with the first credentials, which nobody can read later. */
+  readonly onMade?: (made: Accounts['made']) => void
 }
 
 /** The running program. */
@@ -105,8 +107,6 @@ export interface App extends AccountResets {
   readonly collectorPort: number | null
   /** The ports of other protocols, by setting. */
   readonly listenerPorts: ReadonlyMap<string, number>
-  /** The first credentials, when this start created them. */
-  readonly made: Accounts['made']
   readonly isEmbedded: boolean
   readonly store: Store
   readonly pipeline: Pipeline
@@ -147,7 +147,8 @@ const CLOSE_AUDIT_MS = 1_000
  *
  * @throws Error saying what keeps the program from starting; whatever was opened is closed again
  */
-export async function openApp({ config, log, uws, version }: AppOptions): Promise<App> {
+export async function openApp(options: AppOptions): Promise<App> {
+  const { config, log, uws, version } = options
   const closers: (() => unknown)[] = []
   const close = async (): Promise<void> => {
     for (const step of closers.splice(0).toReversed()) await step()
@@ -212,6 +213,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       mailer,
       log,
     })
+    options.onMade?.(accounts.made)
     const auditTrail = await openAuditTrail(store, dataDir, log)
     const { audit } = auditTrail
     closers.push(() => audit.close(CLOSE_AUDIT_MS))
@@ -719,7 +721,6 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       apiPort,
       collectorPort,
       listenerPorts: listenerPorts.ports,
-      made: accounts.made,
       isEmbedded: embedded !== null,
       store,
       pipeline,

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createServer as createNetServer, isIPv6 } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 
+import type { Accounts } from './api/auth/accounts.js'
 import type { App } from './app.js'
 import type { CommandName } from './commands.js'
 import { loadConfig, settingsHelp, type Config } from './config.js'
@@ -20,15 +21,34 @@ const packageJson = JSON.parse(
 
 const { version } = packageJson
 
-async function start(config: Config, log: Log): Promise<App & { readonly title: string }> {
+/** The first credentials; null where there were some before. */
+type Made = Accounts['made']
+
+interface Started extends App {
+  readonly title: string
+  readonly made: Made
+}
+
+async function start(config: Config, log: Log): Promise<Started> {
   const uws = loadUws(process.env)
   for (const [setting, port] of portsOf(config))
     if (port !== null) await checkPort(config.host, port, setting)
   // Loaded here, so that what keeps it from loading is told in one line.
   const { openApp } = await import('./app.js')
-  const app = await openApp({ config, log, uws, version })
+  let made: Made = { admin: null, ingestKey: null }
+  const onMade = (now: Made): void => {
+    made = now
+  }
+  const app = await openApp({ config, log, uws, version, onMade }).catch((error: unknown) => {
+    process.stdout.write(credentials(config, made).join('\n'))
+    throw error
+  })
   const engine = app.isEmbedded ? 'embedded ClickHouse' : 'remote ClickHouse'
-  return { ...app, title: `${packageJson.name} ${version} is ready (${engine}, ${uws.build})` }
+  return {
+    ...app,
+    made,
+    title: `${packageJson.name} ${version} is ready (${engine}, ${uws.build})`,
+  }
 }
 
 /** With fewer the program does not load, or its ClickHouse can't open its tables. */
@@ -288,7 +308,7 @@ function shownHost({ host }: Config): string {
 /** What a person reads when the program is ready. */
 function announcement(
   config: Config,
-  { title, made, apiPort, collectorPort, listenerPorts }: App & { readonly title: string },
+  { title, made, apiPort, collectorPort, listenerPorts }: Started,
 ): string {
   const [api, collector] = [addressOf(config, apiPort), addressOf(config, collectorPort)]
   return [
@@ -339,7 +359,7 @@ const aloneLines = (config: Config): readonly string[] =>
         '             limits, webhook duplicates, deletions and corrections are not shared',
       ]
 
-function credentials(config: Config, { admin, ingestKey }: App['made']): readonly string[] {
+function credentials(config: Config, { admin, ingestKey }: Made): readonly string[] {
   const lines: string[] = []
   if (admin !== null) {
     const password = admin.password ?? '(as set in ADMIN_PASSWORD)'
@@ -356,7 +376,7 @@ function credentials(config: Config, { admin, ingestKey }: App['made']): readonl
 
 function example(
   config: Config,
-  { ingestKey }: App['made'],
+  { ingestKey }: Made,
   { api, collector }: { readonly api: string | null; readonly collector: string | null },
 ): readonly string[] {
   if (collector === null || (ingestKey === null && api !== null))

@@ -79,6 +79,8 @@ async function measureService(run: Run): Promise<Measured> {
   await meter.settle()
   const before = meter.read()
   const sent = await send(run, options.events, seed)
+  const durableS =
+    ((await untilDurable(api, WARM_EVENTS + options.events)) - sent.startedAtMs) / 1000
   const visible = await untilVisible(api, WARM_EVENTS + options.events)
   const wholeS = (Date.now() - sent.startedAtMs) / 1000
   await meter.settle()
@@ -98,6 +100,7 @@ async function measureService(run: Run): Promise<Measured> {
     metrics: [
       beside('CPU service', 'CPU s/M', ownS, 'lower'),
       beside('CPU service + ClickHouse', 'CPU s/M', ownS + engine, 'lower'),
+      beside('until durable', 'events/s', options.events / durableS, 'higher'),
       beside('until visible', 'events/s', options.events / wholeS, 'higher'),
       beside('bytes per event sent', 'B', sent.bytes / options.events, 'info'),
       beside('peak RSS service', 'MiB', after.service.peakRssBytes / 1024 / 1024, 'info'),
@@ -129,6 +132,20 @@ const send = (
     eventsPerS: 0,
     gzip,
   })
+}
+
+/**
+ * Syslog has no acknowledgement, so the service is asked.
+ *
+ * @returns when all events are durable, or the end of the time; ms since 1970
+ */
+async function untilDurable(api: Api, wanted: number): Promise<number> {
+  for (const deadline = Date.now() + VISIBLE_MAX_MS; ; await sleep(20)) {
+    const { body } = await api.get('/metrics')
+    const counts = body.matchAll(/^log_engine_messages_total\{.*outcome="accepted"\} (\d+)$/gm)
+    const durable = [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
+    if (durable >= wanted || Date.now() > deadline) return Date.now()
+  }
 }
 
 /** @returns how many events are visible when all are, or at the end of the time */

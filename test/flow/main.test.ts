@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
@@ -68,6 +69,22 @@ void test('given credentials are not shown', async (t) => {
   const { code, signal, stdout } = await service.stop()
   t.match({ code, signal }, { code: 0, signal: null })
   t.notMatch(stdout, KNOWN['INGEST_KEY'])
+})
+
+void test('a start that fails after it made the first accounts shows their credentials', async (t) => {
+  const taken = createSocket('udp4')
+  taken.bind(0, '127.0.0.1')
+  await once(taken, 'listening')
+  const env = { DATA_DIR: tempDataDir(t) }
+  const failed = await runToEnd({ ...env, SYSLOG_PORT: String(taken.address().port) })
+  taken.close()
+  t.not(failed.code, 0)
+  t.match(messagesOf(failed.stderr), [/SYSLOG_PORT/])
+  const [, email = '', password = ''] = /admin +(\S+) +(\S+)/.exec(failed.stdout) ?? []
+  t.match(failed.stdout, /ingest key +ik_/)
+  const service = await startService(t, env)
+  t.notMatch(service.banner, /shown once/)
+  await logIn(service, { email, password })
 })
 
 void test('an error that stops the start is one line', async (t) => {
