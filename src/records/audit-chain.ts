@@ -100,6 +100,23 @@ export function headFile(path: string): { read(): Head; keep(head: Head): void }
   }
 }
 
+/**
+ * Says where a chain goes on after a start. The table may have more than the instance kept: it may have ended between an
+ * insert and the keeping of the end. But the entry that it kept is in the table, unless it has left that by its age.
+ *
+ * @param kept the end that the instance kept; `NO_HEAD` for none
+ * @param stored the end in the table; `NO_HEAD` for none
+ * @param isKeptStored whether the table has the very entry that was kept
+ */
+export function endAfterStart(
+  { kept, stored, isKeptStored }: { kept: Head; stored: Head; isKeptStored: boolean },
+  nowMs: number,
+): { readonly head: Head; readonly isChanged: boolean } {
+  const isOwed = kept.number > 0 && nowMs - kept.atMs < KEPT_MS
+  if (isOwed && !isKeptStored) return { head: kept, isChanged: true }
+  return { head: stored.number < kept.number ? kept : stored, isChanged: false }
+}
+
 export interface AuditReport {
   readonly entries: number
   /** The chains, each with its first and last entry that is stored. */
@@ -150,7 +167,9 @@ export async function verifyTrail(
   }
   for (const { writer, number, atMs } of missing)
     if (nowMs - atMs < KEPT_MS)
-      problems.push(`${writer}: entry ${number}, the last that this instance wrote, is missing`)
+      problems.push(
+        `${writer}: entry ${number}, the last that this instance wrote, is missing or was changed`,
+      )
   return {
     entries,
     problems: problems.slice(0, MAX_PROBLEMS),

@@ -6,6 +6,7 @@ import type { Log } from '../telemetry/log.js'
 import { createAudit, createAuditTable, type Audit, type AuditTable } from './audit.js'
 import {
   createChain,
+  endAfterStart,
   headFile,
   NO_HEAD,
   verifyTrail,
@@ -42,7 +43,12 @@ async function openChain(table: AuditTable, dataDir: DataDir, log: Log): Promise
     newest === null || link === null
       ? NO_HEAD
       : { number: link.number, hash: link.hash, atMs: newest.atMs, seq: newest.seq }
-  const isCut = stored.number < kept.number
-  if (isCut) log.error({ stored, kept }, 'the audit trail has lost entries of this instance')
-  return createChain(dataDir.instanceId, isCut ? kept : stored, file.keep)
+  const isKeptStored = kept.number > 0 && (await table.has(dataDir.instanceId, kept.hash))
+  const { head, isChanged } = endAfterStart({ kept, stored, isKeptStored }, Date.now())
+  if (isChanged)
+    log.error(
+      { stored, kept },
+      'the audit trail has lost the last entry of this instance, or it was changed',
+    )
+  return createChain(dataDir.instanceId, head, file.keep)
 }

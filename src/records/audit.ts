@@ -171,6 +171,8 @@ export interface AuditTable {
   all(): AsyncIterable<readonly StoredRecord[]>
   /** @returns the newest entry of a chain; null for none */
   newestOf(writer: string): Promise<StoredRecord | null>
+  /** Whether a chain has an entry with this hash. */
+  has(writer: string, hash: string): Promise<boolean>
   /** Newest first. */
   page(query: AuditQuery, signal?: AbortSignal): Promise<readonly AuditRecord[]>
 }
@@ -203,6 +205,10 @@ const allSql = statement<
   Row
 >('audit_all')
 const newestSql = statement<{ readonly writer: string }, Row>('audit_newest')
+const linkedSql = statement<
+  { readonly writer: string; readonly hash: string },
+  { readonly entries: number }
+>('audit_linked')
 
 const PAGE_ROWS = 5_000
 const APPEND_TIMEOUT_MS = 10_000
@@ -234,6 +240,10 @@ export function createAuditTable(store: Store): AuditTable {
     async newestOf(writer) {
       const [row] = await store.query(newestSql, { writer })
       return row === undefined ? null : toRecord(row)
+    },
+    async has(writer, hash) {
+      const [row] = await store.query(linkedSql, { writer, hash })
+      return (row?.entries ?? 0) > 0
     },
   }
 }

@@ -21,9 +21,19 @@ void test('a command says whether the audit trail is whole, also over restarts',
   }
   t.match(await verify(), { code: 1, stderr: /no service runs/ })
 
-  // As if entries had been removed from ClickHouse.
   const file = join(env.DATA_DIR, 'audit-head')
   const head = JSON.parse(readFileSync(file, 'utf8'))
+  // As if the chain in ClickHouse had been computed anew.
+  writeFileSync(file, JSON.stringify({ ...head, hash: 'f'.repeat(64) }))
+  const anew = await startService(t, env)
+  t.match(await verify(), {
+    code: 1,
+    stdout: /PROBLEM .* entry 4, the last that this instance wrote, is missing or was changed/,
+  })
+  t.match(anew.log(), /audit trail has lost the last entry of this instance, or it was changed/)
+  await anew.stop()
+
+  // As if entries had been removed from ClickHouse.
   writeFileSync(file, JSON.stringify({ ...head, number: head.number + 1, hash: 'f'.repeat(64) }))
   const cut = await startService(t, env)
   await logIn(cut)
@@ -31,7 +41,7 @@ void test('a command says whether the audit trail is whole, also over restarts',
   t.equal(found.code, 1)
   t.match(found.stdout, /PROBLEM .* entry 6 .* those between are missing/)
   t.match(found.stdout, /the trail was changed/)
-  t.match(cut.log(), /audit trail has lost entries/)
+  t.match(cut.log(), /audit trail has lost the last entry/)
   t.match(await runToEnd(env, ['verify-audit', 'x']), { stderr: 'usage: npm run verify-audit' })
   await cut.stop()
 })

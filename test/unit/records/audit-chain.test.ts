@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import {
   createChain,
+  endAfterStart,
   headFile,
   NO_HEAD,
   verifyTrail,
@@ -144,6 +145,25 @@ void test('what could not be stored leaves no gap, and a restart continues', asy
   t.match(kept, [{ number: 1, hash: first[0]?.link?.hash }])
   const again = createChain('one', must(kept[0]), () => undefined)
   t.strictSame((await verify([...first, ...again.link([entry(4)])])).problems, [])
+})
+
+void test('a start goes on after the end in the table only if that has the end that was kept', (t) => {
+  const at = (number: number, atMs = NOW_MS): Head => {
+    return { number, hash: `hash ${number}`, atMs, seq: atMs * 1_000 }
+  }
+  const old = at(3, NOW_MS - 500 * DAY_MS)
+  const after = (kept: Head, stored: Head, isKeptStored: boolean) =>
+    endAfterStart({ kept, stored, isKeptStored }, NOW_MS)
+  const goesOn = (head: Head) => ({ head, isChanged: false })
+  t.strictSame(after(NO_HEAD, NO_HEAD, false), goesOn(NO_HEAD), 'the first start')
+  t.strictSame(after(NO_HEAD, at(3), false), goesOn(at(3)), 'nothing was kept')
+  t.strictSame(after(at(3), at(3), true), goesOn(at(3)))
+  t.strictSame(after(at(3), at(5), true), goesOn(at(5)), 'it ended before it kept the end')
+  t.strictSame(after(old, NO_HEAD, false), goesOn(old), 'what is old has left the table')
+  t.strictSame(after(old, at(5), false), goesOn(at(5)))
+  for (const stored of [NO_HEAD, at(2), { ...at(3), hash: 'anew' }, at(5)])
+    t.strictSame(after(at(3), stored, false), { head: at(3), isChanged: true })
+  t.end()
 })
 
 void test('the end of the chain is kept in a file of the service alone', async (t) => {
