@@ -11,6 +11,7 @@ import { checkConfiguredCluster, openDatabase } from './clickhouse/database.js'
 import type { Config } from './config.js'
 import { createExclusive, inTurn } from './coordination/lock.js'
 import { openState } from './coordination/open-state.js'
+import { refuseOtherOwner } from './coordination/owner.js'
 import type { Log } from './telemetry/log.js'
 
 export type CommandName =
@@ -109,8 +110,12 @@ async function onAccounts<T>(
 ): Promise<T> {
   const running = await ask()
   if (running !== null) return running
-  if (config.clickhouseUrl === null && !existsSync(join(config.dataDir, 'instance-id')))
-    throw new Error(`DATA_DIR ${config.dataDir} holds no users: set it as for the service`)
+  const { dataDir } = config
+  const path = join(dataDir, 'instance-id')
+  if (config.clickhouseUrl === null && !existsSync(path))
+    throw new Error(`DATA_DIR ${dataDir} holds no users: set it as for the service`)
+  const help = 'run this as that user, or while the service runs'
+  refuseOtherOwner({ dataDir, path, help })
   const { openApp } = await import('./app.js')
   const ports = { host: '127.0.0.1', apiPort: 0, collectorPort: 0 }
   const app = await openApp({ log, version, uws: loadUws(), config: { ...config, ...ports } })

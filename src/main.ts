@@ -109,8 +109,11 @@ const checkPort = (host: string, port: number, setting: string): Promise<void> =
 
 /** The commands of an operator, with what each needs. */
 const COMMANDS = {
-  backup: { argument: 'DIR', doc: 'a backup of the running service into an empty directory' },
-  restore: { argument: 'DIR', doc: 'an empty DATA_DIR from such a backup' },
+  backup: {
+    argument: 'DIR|s3:NAME',
+    doc: 'a backup of the running service into an empty directory, or on S3_URL',
+  },
+  restore: { argument: 'DIR|s3:NAME', doc: 'fills an empty DATA_DIR from such a backup' },
   'check-cluster': {
     argument: '',
     doc: 'tries the cluster of CLICKHOUSE_… in databases of its own, which it drops',

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 
 import type { Store } from '../clickhouse/client.js'
 import { BACKUP_DISK } from '../clickhouse/embedded/config.js'
@@ -143,6 +143,8 @@ export const QUARANTINE_FOLDER = 'refused'
  */
 export async function backup(options: CommandOptions): Promise<void> {
   const { config, dir, title = dir, isOnS3 = false, program, version, print } = options
+  if (!relative(config.dataDir, dir).startsWith('..'))
+    throw new Error(`${dir} is in DATA_DIR ${config.dataDir}, which a backup has to outlast`)
   if (!(await isFree(dir))) throw new Error(`${dir} is not empty`)
   makeDirectory(dir)
   await chmod(dir, 0o700)

@@ -7,6 +7,7 @@ import { openDatabase } from '../clickhouse/database.js'
 import { schemaVersions } from '../clickhouse/migrate.js'
 import type { Config } from '../config.js'
 import { openDataDir, RESTORE_MARKER } from '../coordination/data-dir.js'
+import { refuseOtherOwner } from '../coordination/owner.js'
 import type { Log } from '../telemetry/log.js'
 import { QUARANTINE_FOLDER, type CommandOptions } from './backup.js'
 import { allowMerges, readTotals, restoreBackup } from './clickhouse-backup.js'
@@ -28,6 +29,8 @@ export async function restore(options: RestoreOptions): Promise<void> {
   refuseUnfit(manifest, config)
   if (!(await isFree(config.dataDir)))
     throw new Error(`DATA_DIR ${config.dataDir} is not empty; restore into an empty one`)
+  const help = 'restore as that user, who is the one of the service'
+  refuseOtherOwner({ dataDir: config.dataDir, path: config.dataDir, help })
   print('checking the backup')
   await checkFiles(dir, manifest)
   const dataDir = openDataDir(config.dataDir, { isRestoring: true })
@@ -43,7 +46,7 @@ export async function restore(options: RestoreOptions): Promise<void> {
   await rm(join(config.dataDir, RESTORE_MARKER))
   dataDir.release()
   print(
-    `${config.dataDir}: ${manifest.totals['events']} events as of ${manifest.taken_at}; npm start serves them`,
+    `${config.dataDir}: ${manifest.totals['events']} events as of ${manifest.taken_at}; DATA_DIR=${config.dataDir} npm start serves them`,
   )
 }
 

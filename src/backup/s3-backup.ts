@@ -45,6 +45,8 @@ export async function restoreFromS3(
   name: string,
 ): Promise<void> {
   const bucket = bucketOf(options)
+  if (!(await bucket.has(`${name}/${MANIFEST}`)))
+    throw new Error(`there is no backup ${name} in S3_URL ${options.config.s3Url}`)
   await inTemporary(async (dir) => {
     const fetchFile = async (path: string): Promise<void> => {
       await mkdir(dirname(join(dir, path)), { recursive: true, mode: 0o700 })

@@ -120,7 +120,7 @@ function checkSchema(path: string, { first, newest }: SchemaVersions): void {
   else if (!(version >= first))
     throw new DataDirError(
       `DATA_DIR ${path} was made by an unreleased version of this program, which this one can't read: ` +
-        'set DATA_DIR to another directory, or empty it',
+        'start the version that made it, or restore a backup into another directory',
     )
   else if (version > newest)
     throw new DataDirError(

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { ingest, killWhen, KNOWN, runToEnd, startService, tempDataDir } from '../support/service.js'
@@ -22,10 +22,18 @@ void test('a backup goes into an empty directory, one at a time, and is for its 
   t.ok(both.some(({ code }) => code === 0))
   const [made = ''] = [good, join(root, 'other')].filter((dir) => readdirSync(dir).length > 0)
   t.match((await runToEnd(env, ['backup', made])).stderr, 'is not empty')
+  t.match(await runToEnd(env, ['backup', join(dataDir, 'backups', 'monday')]), {
+    code: 1,
+    stderr: `is in DATA_DIR ${dataDir}, which a backup has to outlast`,
+  })
+  t.notOk(existsSync(join(dataDir, 'backups')))
   await service.stop()
   for (const path of ['.', ...readdirSync(made, { recursive: true, encoding: 'utf8' })])
     t.equal(statSync(join(made, path)).mode & 0o077, 0, path)
 
+  const restored = await runToEnd({ DATA_DIR: join(target, 'whole') }, ['restore', made])
+  t.match(restored.stdout, `; DATA_DIR=${join(target, 'whole')} npm start serves them`)
+  rmSync(join(target, 'whole'), { recursive: true })
   const half = (): boolean => readdirSync(target).includes('restore-unfinished')
   const killed = await killWhen({ DATA_DIR: target }, ['restore', made], half)
   t.equal(killed.signal, 'SIGKILL')

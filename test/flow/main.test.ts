@@ -217,8 +217,8 @@ void test('--help and --version need no settings, and arguments that are wrong g
   const version = await runToEnd(wrong, ['--version'])
   t.match(version, { code: 0, stdout: /^log-analytics-engine \d+\.\d+\.\d+\n$/, stderr: '' })
   for (const [args, line] of [
-    [['backup'], 'usage: npm run backup -- DIR'],
-    [['restore', 'a', 'b'], 'usage: npm run restore -- DIR'],
+    [['backup'], 'usage: npm run backup -- DIR|s3:NAME'],
+    [['restore', 'a', 'b'], 'usage: npm run restore -- DIR|s3:NAME'],
     [['--port'], 'unknown argument --port; see npm start -- --help'],
     [['constructor', 'a'], 'unknown argument constructor; see npm start -- --help'],
   ] as const) {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { chownSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TOTP } from 'otpauth'
 import { test } from 'tap'
@@ -36,6 +36,16 @@ void test('a new password for a user, with the service running and stopped, ends
     t.match(password, /^[\w-]{24}$/)
     return password
   }
+  /** As root it would work, and leave files that the service can't open. */
+  const refusedForOther = async (): Promise<void> => {
+    chownSync(join(env.DATA_DIR, 'instance-id'), 12_345, 12_345)
+    const names = readdirSync(env.DATA_DIR)
+    t.match(await runToEnd(env, ['reset-password', ADMIN.email]), {
+      code: 1,
+      stderr: `DATA_DIR ${env.DATA_DIR} belongs to user 12345, and this is user 0: run this as that`,
+    })
+    t.same(readdirSync(env.DATA_DIR), names)
+  }
   const service = await startService(t, env)
   const before = await logIn(service)
   const password = await reset()
@@ -70,6 +80,7 @@ void test('a new password for a user, with the service running and stopped, ends
   const unknown = await runToEnd(env, ['reset-password', 'nobody@example.com'])
   t.match(unknown, { code: 1, stdout: '', stderr: 'there is no such user' })
   await again.stop()
+  if (process.getuid?.() === 0) await refusedForOther()
   for (const name of readdirSync(env.DATA_DIR).filter((one) => /secret|id|version/.test(one)))
     t.notMatch(readFileSync(join(env.DATA_DIR, name), 'utf8'), next)
 })

@@ -127,7 +127,7 @@ void test('old events move to S3 and are asked for, corrected, deleted, backed u
       { ...command, config: { ...config, dataDir: tempDataDir(t) } },
       'x',
     )
-    await t.rejects(missing, { message: 'S3 has no manifests/x/manifest.json' })
+    await t.rejects(missing, { message: `there is no backup x in S3_URL ${s3.env['S3_URL']}/` })
     t.equal(await wrongKey(command), 'S3 at HOST answered 403 (InvalidAccessKeyId)')
   })
 

@@ -101,7 +101,9 @@ void test('a directory of another version is refused, and left as it is', (t) =>
   }
   refused(/has schema version 9, and this program knows 7: start the newer program again/)
   writeFileSync(file, '4')
-  refused(/was made by an unreleased version .*: set DATA_DIR to another directory/)
+  refused(
+    /was made by an unreleased version .*: start the version that made it, or restore a backup/,
+  )
   rmSync(file)
   refused(/was made by an unreleased version/)
   t.end()
