@@ -17,6 +17,8 @@ const PR_SET_DUMPABLE = 4
 /** O_RDWR | O_NOCTTY of Linux. */
 const OPEN_TERMINAL = 0o402
 const LIBC = process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6'
+/** Nobody reads the terminal: after a minute of progress it is full, and an engine that waits for room in it does not end. */
+const SILENT = ['--progress', 'off', '--progress-table', 'off']
 const LOOK_MS = 10
 const CROWD_EVERY_MS = 500
 /** Most code is needed by the start only. What comes back within this time costs a few milliseconds. */
@@ -111,7 +113,7 @@ async function runEngine(start: EngineStart): Promise<void> {
   if (process.platform === 'linux') {
     ffi.open({ library: 'libc', path: LIBC })
     forbidCoreDump(ffi)
-    if (takeTerminal(ffi)) argv.push('--interactive')
+    if (takeTerminal(ffi)) argv.push('--interactive', ...SILENT)
   }
   const library = 'libchdb'
   ffi.open({ library, path: start.libraryPath })

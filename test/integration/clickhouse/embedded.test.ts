@@ -2,7 +2,7 @@ import { bound } from '../../support/bound.js'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -157,6 +157,29 @@ t.test('an engine that stands still is killed and comes back with its data', asy
   t.notOk(signal(pid, 0), 'it is gone')
   t.same(await store.query(count, {}), [{ n: 2 }])
 })
+
+t.test(
+  'the engine writes nothing to its terminal, which nobody reads',
+  { skip: process.platform === 'linux' ? false : 'it needs /proc' },
+  async (t) => {
+    const server = await startTestServer()
+    t.teardown(() => server.stop())
+    const before = await writtenBy(server.engine.pid() ?? 0)
+    await sleep(3_000)
+    t.same(await writtenBy(server.engine.pid() ?? 0), before)
+  },
+)
+
+/** Bytes that threads of Node.js have written, but for the main one: the engine's call is in one of them. */
+async function writtenBy(pid: number): Promise<readonly string[]> {
+  const written: string[] = []
+  for (const thread of await readdir(`/proc/${pid}/task`)) {
+    const read = (file: string) => readFile(`/proc/${pid}/task/${thread}/${file}`, 'utf8')
+    if (Number(thread) === pid || (await read('comm')).trim() !== 'node') continue
+    written.push(/wchar: (\d+)/.exec(await read('io'))?.[1] ?? '')
+  }
+  return written
+}
 
 t.test('a stop does not wait for the connection that watches the engine', async (t) => {
   const warnings: string[] = []
