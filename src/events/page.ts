@@ -11,7 +11,8 @@
  * Oldest first, the ranges begin at the start of the time range and grow in the same way.
  *
  * Events that began before the time range and are repeated in it belong to it. The ranges reach back by the deduplication window
- * for them, and the one that does has a condition more.
+ * for them. Few match there, and looking for repeats costs as much as an index lookup in 20 million events, so they are looked for
+ * only where one matches.
  *
  * Before a range is searched for words, the dictionaries give the constant texts and hosts that contain them. A word in
  * neither occurs in variables only: it is rare, and among few events one statement searches all the rest.
@@ -20,7 +21,7 @@
 import type { RequestOptions, Store } from '../clickhouse/client.js'
 import type { ListedEvent } from '../model/event.js'
 import { HOUR_MS, HOUR_S } from '../model/time.js'
-import { asOnePart, hasWordOfVariables } from './conditions.js'
+import { hasWordOfVariables, type Matches } from './conditions.js'
 import { isCountedByHour, isFiltered, MAX_HOURS, readHours, splitHours } from './counted-hours.js'
 import type { Density, DensityReader } from './density.js'
 import { createDictionary, type Dictionary } from './dictionary-matches.js'
@@ -97,6 +98,8 @@ interface Walk {
   /** Exclusive. */
   readonly endMs: number
   readonly rows: ListedRow[]
+  /** The bytes of text that the page may still have; null for no bound. */
+  bytesLeft: number | null
 }
 
 export async function readPage(
@@ -111,40 +114,73 @@ export async function readPage(
   const density = await densityReader.read(options)
   const dictionary = createDictionary(store, filter, options)
   const asked = { fromMs, toMs, windowMs }
-  const walk = { query, store, options, density, dictionary, rows: [], ...leftOf(query, asked) }
+  const bytesLeft = query.limit > SHORT_PAGE ? MOST_BYTES : null
+  const walk: Walk = {
+    query,
+    store,
+    options,
+    density,
+    dictionary,
+    rows: [],
+    bytesLeft,
+    ...leftOf(query, asked),
+  }
   return await fill(walk, renamed(repeatedWithin(asked), 'repeated_'))
 }
 
-const bytesOf = (read: readonly ListedRow[]): number => read.at(-1)?.bytes ?? 0
-
 async function fill(walk: Walk, repeated: Condition): Promise<RowPage> {
-  const { query, store, options, dictionary, rows, startMs } = walk
-  const { filter, after, limit, order = 'desc' } = query
-  const endMs = Math.min(query.toMs ?? END_MS, Date.now())
-  let mostBytes = limit > SHORT_PAGE ? MOST_BYTES : null
+  const { query, dictionary, rows, startMs } = walk
+  const { order = 'desc', limit } = query
   for await (const range of order === 'asc' ? oldestFirst(walk) : newestFirst(walk)) {
     const found = dictionary.matches(range.fromMs, range.toMs)
     // Read in parallel with this range, in case that does not fill the page.
     if (order === 'desc' && range.fromMs > startMs)
       dictionary.matches(startMs, range.fromMs).catch(() => undefined)
-    const matches = await found
-    const more = belonging(range, query.fromMs, repeated)
-    const left = { more, after, order, endMs, matches, limit: limit - rows.length, mostBytes }
-    const read = await readRange(store, { range, filter, ...left }, options)
-    rows.push(...read)
-    if (rows.length >= limit) break
-    if (mostBytes !== null) mostBytes -= bytesOf(read)
-    if (mostBytes !== null && mostBytes <= 0) return { rows, isCut: true }
+    await takeRange(walk, { range, repeated, matches: await found })
+    if (isFull(walk)) break
   }
-  return { rows, isCut: false }
+  return { rows, isCut: rows.length < limit && isFull(walk) }
 }
 
-/** The condition that an event of a range belongs to the time range, where that is not certain. */
-function belonging(range: TimeRange, startMs: number, repeated: Condition): readonly Condition[] {
-  if (range.fromMs >= startMs) return []
-  if (range.toMs <= startMs) return [repeated]
-  const sql = `ts >= fromUnixTimestamp64Milli({begun_ms:Int64}) OR ${repeated.sql}`
-  return [asOnePart({ sql, params: { ...repeated.params, begun_ms: startMs } })]
+const isFull = ({ query, rows, bytesLeft }: Walk): boolean =>
+  rows.length >= query.limit || (bytesLeft !== null && bytesLeft <= 0)
+
+/** Adds the events of a range to the page. @param asked.repeated the condition on those that began before the time range */
+async function takeRange(
+  walk: Walk,
+  asked: { readonly range: TimeRange; readonly repeated: Condition; readonly matches: Matches },
+): Promise<void> {
+  const { query, rows, store, options } = walk
+  const { filter, after, limit, order = 'desc', fromMs: beginMs } = query
+  const { range, repeated, matches } = asked
+  const endMs = Math.min(query.toMs ?? END_MS, Date.now())
+  const read = async (part: Partial<TimeRange>, more: readonly Condition[] = []) => {
+    const left = {
+      more,
+      after,
+      order,
+      endMs,
+      limit: limit - rows.length,
+      mostBytes: walk.bytesLeft,
+    }
+    return await readRange(
+      store,
+      { range: { ...range, ...part }, filter, matches, ...left },
+      options,
+    )
+  }
+  const take = (some: readonly ListedRow[]): void => {
+    rows.push(...some)
+    if (walk.bytesLeft !== null) walk.bytesLeft -= some.at(-1)?.bytes ?? 0
+  }
+  const all = await read({})
+  const within = all.filter(({ ts_ms: tsMs }) => tsMs >= beginMs)
+  const hasEarlier = within.length < all.length
+  if (order === 'desc' || !hasEarlier) take(within)
+  if (!hasEarlier || isFull(walk)) return
+  take(await read({ toMs: Math.min(range.toMs, beginMs) }, [repeated]))
+  if (order === 'asc' && range.toMs > beginMs && !isFull(walk))
+    take(await read({ fromMs: beginMs }))
 }
 
 /** Where events may begin that are beyond the position. */
@@ -187,7 +223,7 @@ async function* newestFirst(walk: Walk): AsyncGenerator<TimeRange> {
     yield* newestEvents(walk, isCounted, isShort)
   // One source among many has few of the newest events, and the rollup is faster in naming its hours.
   else if (isShort) yield wholeRange(walk, endMs)
-  else yield* countedRanges(walk, endMs, hoursBefore(walk, endMs))
+  else yield* countedRanges(walk, endMs)
 }
 
 /** The newest events, then the rest by hours or in ranges of ever more events. */
@@ -199,12 +235,9 @@ async function* newestEvents(
   const { query, startMs, endMs } = walk
   const hasFilter = isFiltered(query.filter)
   const fromMs = startOf(walk, endMs, hasFilter ? FIRST_EVENTS : FIRST_EVENTS_UNFILTERED)
-  // Read in parallel with the first range, in case that does not fill the page.
-  const hours = isCounted && hasFilter && !isShort ? hoursBefore(walk, fromMs) : null
-  hours?.catch(() => undefined)
   yield { fromMs, toMs: endMs, hours: null, isSmall: true, isSparse: false }
   if (!isCounted) yield* growingRanges(walk, fromMs)
-  else if (!isShort) yield* countedRanges(walk, fromMs, hours ?? hoursBefore(walk, fromMs))
+  else if (!isShort) yield* countedRanges(walk, fromMs)
   else if (fromMs > startMs) yield wholeRange(walk, fromMs)
 }
 
@@ -260,15 +293,12 @@ function* growingRanges(walk: Walk, endMs: number): Generator<TimeRange> {
 }
 
 /** Ranges of the hours that the rollup names. */
-async function* countedRanges(
-  walk: Walk,
-  endMs: number,
-  newestHours: ReturnType<typeof readHours>,
-): AsyncGenerator<TimeRange> {
+async function* countedRanges(walk: Walk, endMs: number): AsyncGenerator<TimeRange> {
   const { query, density, rows, startMs } = walk
   const { filter, limit } = query
   let toMs = endMs
-  for (let counts = await newestHours; ; counts = await hoursBefore(walk, toMs)) {
+  for (;;) {
+    const counts = await hoursBefore(walk, toMs)
     for (const { hours, most } of splitHours(counts, filter, limit)) {
       const [newest = 0] = hours
       const oldest = hours.at(-1) ?? 0
