@@ -37,7 +37,7 @@ const NAMES = {
     'contextmapspanid contextspanid metaspanid',
   environment:
     'environment env deploymentenvironmentname deploymentenvironment serviceenvironment ddenv',
-  summary: 'summary fullmessage',
+  summary: 'summary',
   exception:
     'errorstacktrace errstack errorstack exceptionstacktrace stacktrace stack thrownextendedstacktrace ' +
     'exctext excinfo exception thrown error err errormessage fullmessage',

@@ -67,7 +67,10 @@ export function readHead(start: usize, end: usize, senderAt: usize, senderEnd: u
   tagsLength = 1
   // `1 `
   at = load<u16>(at) == 0x2031 ? readNew(at + 2, end) : readOld(at, end)
-  if (at == 0 || at >= end || mayHaveInner(at, end)) return false
+  if (at == 0) return false
+  // rsyslog's `%msg%` begins with the blank that stood before it.
+  if (at < end && load<u8>(at) == 0x20) at++
+  if (at >= end || mayHaveInner(at, end)) return false
   textAt = at
   if ((seen & (1 << line.HOST)) == 0 && senderAt < senderEnd) setMember(line.HOST, senderAt, senderEnd)
   const entry = priorities + <usize>(priority * <u32>layout.PRIORITY_BYTES)

@@ -198,8 +198,8 @@ void test('GELF', async (t) => {
     message: 'm',
     source: 'shop',
   })
-  t.equal(event.summary, 'm\nstack')
-  t.same(tags, { version: '1.1', user: 'u' })
+  t.same(tags, { version: '1.1', user: 'u', full_message: 'm\nstack' })
+  t.equal(event.exception, 'm\nstack')
 })
 
 void test('OpenTelemetry log records', async (t) => {

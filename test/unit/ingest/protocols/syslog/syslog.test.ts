@@ -60,6 +60,25 @@ const MESSAGES: readonly (readonly [text: string, want: Readonly<Record<string, 
     '<12>2026-11-21T10:28:19.000000+01:00 db-1 kernel: paid',
     { source: 'kernel', host: 'db-1', severity: 'WARNING', tags: { facility: 'user' } },
   ],
+  // rsyslog's `%msg%` begins with a blank.
+  [
+    '<13>1 2026-11-21T09:28:19Z web-1 app 7 - -  paid',
+    { source: 'app', host: 'web-1', tags: { pid: '7', facility: 'user', severity_text: 'notice' } },
+  ],
+  [
+    '<11>Nov 21 09:28:19 db-1 postgres[99]:  paid',
+    { source: 'postgres', host: 'db-1', severity: 'ERROR', tags: { pid: '99', facility: 'user' } },
+  ],
+  [
+    '<11>Nov 21 09:28:19 db-1 postgres[99]:     at paid',
+    {
+      source: 'postgres',
+      host: 'db-1',
+      severity: 'ERROR',
+      message: '   at paid',
+      tags: { pid: '99', facility: 'user' },
+    },
+  ],
   ['<134>checkout: paid', { source: 'checkout', timestampMs: NOW, tags: { facility: 'local0' } }],
   [
     '<134>checkout[7]: paid',
