@@ -16,6 +16,7 @@ import { ingestServices, openServers, type AppServices } from './api/servers.js'
 import { metricsAccessOf } from './api/services.js'
 import { createBackups } from './backup/backup.js'
 import { openControl, type AccountResets } from './backup/control.js'
+import { openBucket } from './backup/bucket.js'
 import type { Store } from './clickhouse/client.js'
 import { openDatabase } from './clickhouse/database.js'
 import type { Config } from './config.js'
@@ -73,6 +74,7 @@ import { SourceDoc, Sources } from './records/sources.js'
 import { createRetentionPolicy } from './retention/policy.js'
 import { explainFullDisk } from './retention/disk-limit.js'
 import { createRetention, type Retention } from './retention/retention.js'
+import { s3Of } from './settings/cold.js'
 import { createCollectorStats } from './telemetry/collector-stats.js'
 import type { Log } from './telemetry/log.js'
 import { createMetrics } from './telemetry/metrics.js'
@@ -251,6 +253,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       sources,
       applications,
     })
+    const s3 = s3Of(config)
     const retention = createRetention({
       store,
       entities,
@@ -260,6 +263,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       limit: config.maxDisk,
       dir: embedded === null ? null : dataDir.path,
       coldAfterDays: config.coldAfterDays,
+      checkS3: s3 === null ? null : openBucket(s3).check,
       audit,
       metrics: {
         droppedForDisk: (rows) => {
@@ -567,7 +571,8 @@ export async function openApp(options: AppOptions): Promise<App> {
       sequencer,
       newToken: batches.newToken,
       shared,
-      coldFault: retention.cold.fault,
+      // Without rows there, a deletion does not need it.
+      coldFault: () => (retention.cold.untilMs() === 0 ? null : retention.cold.fault()),
       onDeleted: onChanged,
     })
     const replay = createReplay({

@@ -4,12 +4,16 @@ import type { S3 } from '../settings/cold.js'
 
 /** The manifests of backups on S3, and the keys that belong to them. */
 export interface Bucket {
+  /** Writes an object and deletes it, as backups and cold storage will. */
+  check(): Promise<void>
   has(path: string): Promise<boolean>
   put(path: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>
   get(path: string): Promise<Uint8Array>
 }
 
 const FOLDER = 'manifests/'
+/** No backup has such a name. */
+const CHECK = '.check'
 const TIMEOUT_MS = 60_000
 
 /** Its methods reject with an Error that says what S3 answered, without anything of the request. */
@@ -25,22 +29,34 @@ export function openBucket({ url, accessKeyId, secretAccessKey, region }: S3): B
     const signal = AbortSignal.timeout(TIMEOUT_MS)
     const at = `${url}${FOLDER}${path}`
     const reply = await client.fetch(at, { ...init, signal }).catch((cause: unknown) => {
-      throw new Error(`S3 at ${new URL(url).host} does not answer`, { cause })
+      throw new Error(`S3 at ${new URL(url).host} does not answer (${codeOf(cause)})`, { cause })
     })
     if (reply.ok || reply.status === 404) return reply
     const code = /<Code>(\w{1,60})<\/Code>/.exec(await reply.text())?.[1] ?? 'no reason'
     throw new Error(`S3 at ${new URL(url).host} answered ${reply.status} (${code})`)
   }
+  const put: Bucket['put'] = async (path, body) => {
+    const { status } = await ask(path, { method: 'PUT', body })
+    if (status === 404) throw new Error('S3 has no bucket of the name in S3_URL')
+  }
   return {
-    has: async (path) => (await ask(path, { method: 'GET' })).status !== 404,
-    put: async (path, body) => {
-      const { status } = await ask(path, { method: 'PUT', body })
-      if (status === 404) throw new Error('S3 has no bucket of the name in S3_URL')
+    check: async () => {
+      await put(CHECK, new Uint8Array())
+      await ask(CHECK, { method: 'DELETE' })
     },
+    has: async (path) => (await ask(path, { method: 'GET' })).status !== 404,
+    put,
     get: async (path) => {
       const reply = await ask(path, { method: 'GET' })
       if (reply.status === 404) throw new Error(`S3 has no ${FOLDER}${path}`)
       return new Uint8Array(await reply.arrayBuffer())
     },
   }
+}
+
+/** @param cause a failed fetch, whose cause is the fault of the network */
+function codeOf(cause: unknown): string {
+  const fault = cause instanceof Error ? (cause.cause ?? cause) : cause
+  if (!(fault instanceof Error)) return 'unknown fault'
+  return 'code' in fault && typeof fault.code === 'string' ? fault.code : fault.name
 }

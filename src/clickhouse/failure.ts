@@ -138,7 +138,8 @@ export function toStoreFailure(action: string, error: unknown, timedOutMs: numbe
     return new AppError(
       'dependency_unavailable',
       `cold storage is not available for ${action}`,
-      COLD,
+      // For the log: what S3 answered, without the names of objects. There are no rows in it.
+      { ...COLD, cause: new Error(withoutValues(error.message.replace(/, bucket .*$/s, ''))) },
     )
   if (COST_CODES.has(code)) return costly(`${action}: code ${code} ${type}`)
   if (PASSING_CODES.has(code)) return unavailable(`${action}: code ${code} ${type}`)

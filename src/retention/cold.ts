@@ -22,6 +22,8 @@ interface ColdDeps {
   readonly exclusive: Exclusive
   /** COLD_AFTER_DAYS; null: nothing moves, but what was moved is read there. */
   readonly afterDays: number | null
+  /** Tries what S3_URL has to allow; null without it. @throws Error saying why not, without keys */
+  readonly checkS3: (() => Promise<void>) | null
   readonly log: Log
 }
 
@@ -29,7 +31,8 @@ export type Cold = ReturnType<typeof createCold>
 
 const ROUND_MS = MINUTE_MS
 
-export function createCold({ store, partitions, exclusive, afterDays, log }: ColdDeps) {
+export function createCold({ store, partitions, exclusive, afterDays, checkS3, log }: ColdDeps) {
+  const s3 = createS3Check(checkS3)
   /** The end of the newest day of arrival that has cold rows; 0 for none. */
   let untilMs = 0
   let coldBytes = 0
@@ -66,12 +69,14 @@ export function createCold({ store, partitions, exclusive, afterDays, log }: Col
   const round = async (nowMs = Date.now()): Promise<void> => {
     const all = await look()
     try {
+      await s3.checkOnce()
       await probe(all)
       await exclusive('cold', () => move(all, nowMs))
       fault = null
     } catch (error) {
-      const reason = reasonOf(error)
-      if (fault !== reason) log.warn({ err: error }, 'cold storage: will be tried again')
+      const err = await s3.explain(error)
+      const reason = reasonOf(err)
+      if (fault !== reason) log.warn({ err }, 'cold storage: will be tried again')
       fault = reason
     }
   }
@@ -96,6 +101,28 @@ export function createCold({ store, partitions, exclusive, afterDays, log }: Col
       fault === null || (afterDays === null && untilMs === 0)
         ? null
         : `cold storage does not answer or takes nothing: ${fault}`,
+  }
+}
+
+/** Tries S3 at the start and after a fault: it says better than ClickHouse what is wrong. */
+function createS3Check(tryS3: ColdDeps['checkS3']) {
+  let isChecked = tryS3 === null
+  return {
+    checkOnce: async (): Promise<void> => {
+      if (!isChecked) await tryS3?.()
+      isChecked = true
+    },
+    /** @returns what S3 says; the error itself when that is of S3, or S3 takes all */
+    explain: async (error: unknown): Promise<unknown> => {
+      if (!isChecked || tryS3 === null) return error
+      isChecked = false
+      try {
+        await tryS3()
+      } catch (why) {
+        return why
+      }
+      return error
+    },
   }
 }
 

@@ -27,6 +27,8 @@ interface RetentionDeps {
   readonly dir: string | null
   /** COLD_AFTER_DAYS; null: nothing moves to cold storage. */
   readonly coldAfterDays: number | null
+  /** Tries what S3_URL has to allow; null without it. */
+  readonly checkS3: (() => Promise<void>) | null
   readonly audit: Pick<Audit, 'record'>
   readonly metrics: Pick<Metrics, 'droppedForDisk'>
 }
@@ -53,11 +55,11 @@ const DISK_EVERY_MS = 30_000
 
 /** Drops what is past its retention, every hour, on one instance at a time, and moves what is old to cold storage. */
 export function createRetention(deps: RetentionDeps) {
-  const { store, entities, exclusive, policy, log, dir, coldAfterDays } = deps
+  const { store, entities, exclusive, policy, log, dir, coldAfterDays, checkS3 } = deps
   const partitions = createPartitions(store)
   const records = entities.collection('retention', RetentionDoc)
   const disk = createDiskRounds({ ...deps, partitions, records })
-  const cold = createCold({ store, partitions, exclusive, afterDays: coldAfterDays, log })
+  const cold = createCold({ store, partitions, exclusive, afterDays: coldAfterDays, checkS3, log })
   const sweepAt = createSweep({
     policy,
     partitions,

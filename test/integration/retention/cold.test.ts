@@ -148,7 +148,10 @@ void test('old events move to S3 and are asked for, corrected, deleted, backed u
     await rig.send([{ source: 'shop', message: 'a new one' }])
     await rig.pipeline.settle()
     await rig.retention.cold.round(nowMs)
-    t.match(rig.retention.told(), /^cold storage does not answer/)
+    t.match(
+      rig.retention.told(),
+      /^cold storage does not answer or takes nothing: S3 at 127\S+ does not answer \(ECONNREFUSED\)$/,
+    )
     t.match((await call('/api/monitoring/health')).text, /"degraded".*cold storage does not/)
     t.match(await rig.services.metrics.render(), /log_engine_cold_up 0/)
     const deletion = '/api/logs?source=shop&start_time=now-1h&end_time=now&expected=4'
@@ -178,6 +181,33 @@ void test('old events move to S3 and are asked for, corrected, deleted, backed u
       (left) => left < before,
     )
   })
+})
+
+void test('settings of S3 that are wrong are told at the start, and hold up no deletion', async (t) => {
+  const s3 = await startS3(t)
+  const env = { ...KNOWN, ...s3.env, COLD_AFTER_DAYS: '30', DATA_DIR: tempDataDir(t) }
+  const rig = await openRig(t, null, { ...env, S3_SECRET_ACCESS_KEY: 'another' })
+  await rig.retention.cold.round()
+  const said = /takes nothing: S3 at 127\S+ answered 403 \(SignatureDoesNotMatch\)/
+  t.match(rig.retention.told(), said)
+  const call = await callerOf(rig)
+  t.match((await call('/api/monitoring/health')).text, said)
+  const deletion = '/api/logs?source=x&start_time=now-1h&end_time=now&expected=0'
+  t.equal((await call(deletion, 'DELETE')).status, 200)
+  await rig.close()
+  const none = s3.env['S3_URL']?.replace('/logs/', '/none/') ?? ''
+  const other = await openRig(t, null, { ...env, S3_URL: none, DATA_DIR: tempDataDir(t) })
+  await other.retention.cold.round()
+  t.match(other.retention.told(), 'S3 has no bucket of the name in S3_URL')
+  await other.close()
+  const right = await openRig(t, null, { ...env, DATA_DIR: tempDataDir(t) })
+  await right.retention.cold.round()
+  t.equal(right.retention.told(), null)
+  // The round of the start may be under way.
+  await eventually(
+    async () => filesIn(join(s3.dir, 'logs')).length,
+    (left) => left === 0,
+  )
 })
 
 async function wrongKey(command: Parameters<typeof backupToS3>[0]): Promise<string> {

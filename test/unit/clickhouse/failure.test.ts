@@ -36,6 +36,12 @@ t.test('cold storage that is away is told apart from ClickHouse', async (t) => {
     })
 })
 
+t.test('what S3 answered is the cause, without the names of objects', async (t) => {
+  const text = 'Message: The specified bucket does not exist, bucket a, key b/c, object size 48.'
+  const failure = toStoreFailure('query x', refusal(499, 'S3_ERROR', text), null)
+  t.match(failure.cause, { message: /^Message: The specified bucket does not exist$/ })
+})
+
 t.test('a timeout says how long was waited', async (t) => {
   t.match(toStoreFailure('query x', new Error('aborted'), 5_000), {
     code: 'dependency_unavailable',
