@@ -10,7 +10,7 @@ import {
   quorum,
   timeZone,
 } from './settings/values.js'
-import { maxDisk, retentionBySeverity } from './settings/retention.js'
+import { checkRetentionDays, maxDisk, retentionBySeverity } from './settings/retention.js'
 import { ACCOUNT_SETTINGS } from './settings/accounts.js'
 import { checkCold, COLD_SETTINGS } from './settings/cold.js'
 import {
@@ -274,6 +274,7 @@ function checkCombinations(config: Config, refuse: Refuse): void {
     'COOKIE_SAMESITE=None is useless without CORS_ORIGINS: name the origins whose pages call with cookies',
   )
   checkCold(config, refuse)
+  checkRetentionDays(config, refuse)
   checkProviders(config, refuse)
   checkSharing(config, refuse)
   if (config.nodeEnv === 'production') checkProduction(config, refuse)

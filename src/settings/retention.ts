@@ -35,7 +35,7 @@ export const maxDisk: Setting<
 > = {
   env: 'MAX_DISK',
   fallback: '85%',
-  doc: 'above it the oldest days of the shortest retention are dropped: a per cent of the disk (embedded ClickHouse only), or the bytes of the stored events; off = never',
+  doc: 'above it the oldest days of the shortest retention are dropped: a per cent of the disk (embedded ClickHouse only), or the bytes of the stored events, such as 50000000000; 10% to 99%, or from 1000000 bytes; off = never',
   secret: false,
   parse: (value) => {
     if (value.toLowerCase() === 'off') return null
@@ -43,6 +43,24 @@ export const maxDisk: Setting<
     if (percent >= 10) return { kind: 'share', share: percent / 100 }
     const bytes = Number(/^\d{7,17}$/.exec(value)?.[0] ?? Number.NaN)
     if (bytes >= 1_000_000) return { kind: 'bytes', bytes }
-    return fail('MAX_DISK', `=${value} is not 10% to 99%, bytes from 1000000 on, or off`)
+    return fail(
+      'MAX_DISK',
+      `=${value} is not 10% to 99%, bytes from 1000000 (1 MB) on, such as 50000000000 for 50 GB, or off`,
+    )
   },
+}
+
+/** @param refuse takes a problem if there is one */
+export function checkRetentionDays(
+  config: {
+    readonly retentionDays: number
+    readonly retentionBySeverity: ReadonlyMap<Severity, RetentionClass>
+  },
+  refuse: (wrong: boolean, problem: string) => void,
+): void {
+  for (const [severity, days] of config.retentionBySeverity)
+    refuse(
+      days > config.retentionDays,
+      `${ENV}: ${severity}=${days} is above RETENTION_DAYS=${config.retentionDays}, which is the longest for all`,
+    )
 }

@@ -489,7 +489,7 @@ const CASES: readonly Case[] = [
         ]),
       ],
     ],
-    ['DEBUG', 'DEBUG=2', 'DEBUG=0', 'TRACE=3', 'DEBUG=3,DEBUG=7', 'DEBUG=3=3'],
+    ['DEBUG', 'DEBUG=2', 'DEBUG=0', 'TRACE=3', 'DEBUG=3,DEBUG=7', 'DEBUG=3=3', 'DEBUG=180'],
   ],
   [
     'maxDisk',
