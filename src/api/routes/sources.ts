@@ -98,6 +98,30 @@ async function create(
   return await view(source, services)
 }
 
+/** @throws AppError `not_found` for a source or an application that there is not */
+async function change(
+  name: string,
+  {
+    retention_days: retentionDays,
+    application_id: applicationId,
+  }: {
+    readonly retention_days?: RetentionClass | null
+    readonly application_id?: string | null
+  },
+  services: Services,
+): Promise<Static<typeof SourceSchema>> {
+  const { applications, sources } = services
+  if (applicationId != null) applications.require(applicationId)
+  checkRetention(retentionDays, services)
+  const source = await sources.change(name, {
+    ...(retentionDays !== undefined && { retentionDays }),
+    ...(applicationId !== undefined && { applicationId }),
+  })
+  if (applicationId != null) await applications.link(applicationId, name)
+  services.announce(name)
+  return await view(source, services)
+}
+
 const disabled = (name: string): AppError =>
   new AppError('source_disabled', 'ingestion of this source is off', { details: { name } })
 
@@ -312,19 +336,23 @@ export const sourceRoutes = [
     id: 'changeSource',
     method: 'patch',
     path: '/api/sources/{name}',
-    summary: 'Changes the retention of a source',
+    summary: 'Changes the retention of a source, or its application',
+    description:
+      'What is absent stays. With `application_id` the source is linked to the application, and its name is appended to ' +
+      'the `hosts` of it; null ends the link, and leaves the `hosts`.',
     role: 'admin',
     bodyBytes: 16 * 1024,
     params: NameParams,
-    body: Type.Object({ retention_days: RetentionDays }, { additionalProperties: false }),
+    body: Type.Object(
+      {
+        retention_days: Type.Optional(RetentionDays),
+        application_id: Type.Optional(Type.Union([Uuid, Type.Null()])),
+      },
+      { additionalProperties: false, minProperties: 1 },
+    ),
     reply: SourceSchema,
     errors: ['not_found', 'dependency_unavailable'],
-    handle: async ({ params, body: { retention_days: retentionDays } }, services) => {
-      checkRetention(retentionDays, services)
-      const source = await services.sources.change(params.name, { retentionDays })
-      services.announce(source.name)
-      return await view(source, services)
-    },
+    handle: ({ params, body }, services) => change(params.name, body, services),
   }),
   route({
     id: 'toggleSource',

@@ -342,6 +342,15 @@ t.test('a generated client drives every route, and every reply is as described',
 
   await api.toggleSource('till', { enabled: false })
   t.equal((await api.changeSource('till', { retention_days: 7 })).data.retention_days, 7)
+  const { data: unlinked } = await api.changeSource('till', { application_id: null })
+  t.match(unlinked, { application_id: null, retention_days: 7 }, 'what is absent stays')
+  const { data: linked } = await api.changeSource('till', { application_id: app.id })
+  t.match(linked, { application_id: app.id, retention_days: 7 })
+  const { data: owner } = await api.getApplication(app.id)
+  t.ok(owner.hosts.includes('till') && owner.sources.includes('till'))
+  const nowhere = { application_id: '00000000-0000-4000-8000-000000000000' }
+  const refused = await api.changeSource('till', nowhere).catch((reply: unknown) => reply)
+  t.match(refused, { status: 404 })
   await api.changeApplication(app.id, { retention_days: null })
   const span = { start_time: 'now-1h', end_time: 'now', source: ['till'], severity: ['INFO'] }
   const { data: asked } = await api.histogram(span)
