@@ -63,7 +63,12 @@ export function Quiet() {
   const silences = usePaged<Silence>('/api/silences', { limit: 100 })
   const windows = usePaged<MaintenanceWindow>('/api/maintenance-windows', { limit: 100 })
   const asked = place.value.params.get('silence')
+  const [isAdding, setAdding] = useState(false)
   const [isAddingWindow, setAddingWindow] = useState(false)
+  const closeSilence = (): void => {
+    setAdding(false)
+    setParams({ silence: null, for: null })
+  }
   const remove = (path: string, said: string, reload: () => void): void =>
     void act(call(path, { method: 'DELETE' }), said).then(reload)
   const error = silences.error ?? windows.error
@@ -72,7 +77,7 @@ export function Quiet() {
     <>
       {may('manager') && (
         <p class="line above-table">
-          <button class="primary" onClick={() => setParams({ silence: 'source=' })}>
+          <button class="primary" onClick={() => setAdding(true)}>
             <Icon name="plus" size={14} /> Silence
           </button>
           <button onClick={() => setAddingWindow(true)}>
@@ -144,12 +149,12 @@ export function Quiet() {
           />
         )}
       </section>
-      {asked !== null && (
+      {(isAdding || asked !== null) && (
         <SilenceForm
-          matchers={asked}
-          onClose={() => setParams({ silence: null, for: null })}
+          matchers={asked ?? ''}
+          onClose={closeSilence}
           onSaved={() => {
-            setParams({ silence: null, for: null })
+            closeSilence()
             silences.reload()
           }}
         />
@@ -257,6 +262,7 @@ function SilenceForm({
           required
           autofocus
           spellcheck={false}
+          placeholder="such as source=checkout"
           onInput={({ currentTarget }) => setText(currentTarget.value)}
         />
       </label>
@@ -273,7 +279,7 @@ function SilenceForm({
         </select>
       </label>
       <label class="field">
-        Why
+        Why (required)
         <input name="reason" required maxLength={500} />
       </label>
     </FormDialog>
@@ -294,7 +300,7 @@ function Preview({ matchers }: { readonly matchers: readonly Matcher[] }) {
     <p role="status">
       {value === null
         ? ' '
-        : `Means ${counted(value.firing, 'alert')} that fire now, and ${value.last_day} of the last 24 hours.`}
+        : `Means ${counted(value.firing, 'alert')} that ${value.firing === 1 ? 'fires' : 'fire'} now, and ${value.last_day} of the last 24 hours.`}
     </p>
   )
 }
@@ -353,7 +359,7 @@ function WindowForm({ onClose, onSaved }: FormProps) {
         </label>
       </div>
       <label class="field">
-        Why
+        Why (required)
         <input name="reason" required maxLength={500} />
       </label>
     </FormDialog>
