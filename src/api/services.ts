@@ -104,7 +104,7 @@ export interface Services {
   readonly auditTrail: Pick<AuditTable, 'page'>
   /** Parses an uploaded file and ingests its rows. */
   readonly upload: (file: Upload) => Promise<BodyResult>
-  /** Notifies the other instances of a changed source. */
+  /** Has the KPI snapshot computed anew after a change of a source, or of something else: ''. */
   readonly announce: (source: string) => void
 
   // Users and keys.

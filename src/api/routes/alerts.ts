@@ -66,7 +66,11 @@ export const alertRoutes = [
     params: Type.Object({ alert_id: Uuid }),
     reply: AlertSchema,
     errors: ['not_found', 'dependency_unavailable'],
-    handle: async ({ params }, { alerts }) => toAlertView(await alerts.read(params.alert_id)),
+    handle: async ({ params }, { alerts, announce }) => {
+      const read = await alerts.read(params.alert_id)
+      announce('')
+      return toAlertView(read)
+    },
   }),
   route({
     id: 'acknowledgeAlert',
@@ -78,8 +82,11 @@ export const alertRoutes = [
     params: Type.Object({ alert_id: Uuid }),
     reply: AlertSchema,
     errors: ['not_found', 'dependency_unavailable'],
-    handle: async ({ params, principal }, { alerts }) =>
-      toAlertView(await alerts.acknowledge(params.alert_id, principal.userId)),
+    handle: async ({ params, principal }, { alerts, announce }) => {
+      const acknowledged = await alerts.acknowledge(params.alert_id, principal.userId)
+      announce('')
+      return toAlertView(acknowledged)
+    },
   }),
   route({
     id: 'readAllAlerts',
@@ -91,6 +98,10 @@ export const alertRoutes = [
       updated: Type.Integer({ minimum: 0, description: 'number of alerts that were unread' }),
     }),
     errors: ['dependency_unavailable'],
-    handle: async (_, { alerts }) => ({ updated: await alerts.readAll() }),
+    handle: async (_, { alerts, announce }) => {
+      const updated = await alerts.readAll()
+      announce('')
+      return { updated }
+    },
   }),
 ]

@@ -32,7 +32,8 @@ const seen = signal<Seen | null>(null)
 
 const EVERY_MS = 10_000
 
-async function look(): Promise<void> {
+/** Asks once more, as after a change of what is shown. */
+export async function look(): Promise<void> {
   const [health, kpis, ledger] = await Promise.allSettled([
     call<HealthReply>('/api/monitoring/health'),
     call<{ readonly open_alerts: number }>('/api/kpis'),
@@ -45,6 +46,8 @@ async function look(): Promise<void> {
     atMs: Date.now(),
   }
 }
+
+export const unreadAlerts = (): number => seen.value?.openAlerts ?? 0
 
 /** Up to when messages are found, whether a part of the service is ill, and how many alerts wait. */
 export function Status() {
