@@ -5,15 +5,17 @@ import { call, pathWith, told } from '../lib/api.js'
 import { useEvery } from '../lib/every.js'
 import { count } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
-import { followKpis, kpis } from '../lib/kpis.js'
+import { useLoad } from '../lib/load.js'
 import { learnPeople, personName } from '../lib/people.js'
 import { usePaged } from '../lib/paged.js'
+import { clauseLine, joined } from '../lib/query-edit.js'
 import { place, setParams } from '../lib/router.js'
 import { may } from '../lib/session.js'
 import { MoreButton } from '../shell/more-button.js'
 import { draft } from '../shell/open-dialogs.js'
+import { look, unreadAlerts } from '../shell/status.js'
 import { When } from '../shell/when.js'
-import { groupText, type Alert } from './alert-answers.js'
+import { groupText, type Alert, type Rule } from './alert-answers.js'
 
 const PAGE = 100
 const REFRESH_MS = 3000
@@ -34,14 +36,19 @@ export function AlertList() {
   const ofRule = rule === null ? {} : { rule_id: rule }
   const list = usePaged<Alert>('/api/alerts', { limit: PAGE, ...SHOWN[shown].params, ...ofRule })
   useEffect(learnPeople, [])
-  useEffect(followKpis, [])
-  const open = kpis.value?.open_alerts ?? 0
+  const open = unreadAlerts()
+  const rules = useLoad('rules', (signal) =>
+    call<{ readonly items: readonly Rule[] }>('/api/alert-rules?limit=200', { signal }),
+  )
   useEvery(REFRESH_MS, () => {
     // Pages that were read on stay.
     if ((list.items ?? []).length <= PAGE) list.reload()
   })
   const change = (work: Promise<unknown>, said: string): void =>
-    void act(work, said).then(() => list.reload())
+    void act(work, said).then(() => {
+      list.reload()
+      void look()
+    })
   return (
     <>
       <div class="line above-table">
@@ -86,7 +93,12 @@ export function AlertList() {
       )}
       <ul class="alert-list">
         {(list.items ?? []).map((alert) => (
-          <Line key={alert.id} alert={alert} onChange={change} />
+          <Line
+            key={alert.id}
+            alert={alert}
+            rule={rules.value?.items.find(({ id }) => id === alert.rule_id)}
+            onChange={change}
+          />
         ))}
       </ul>
       <MoreButton list={list} />
@@ -96,10 +108,11 @@ export function AlertList() {
 
 interface LineProps {
   readonly alert: Alert
+  readonly rule: Rule | undefined
   readonly onChange: (work: Promise<unknown>, said: string) => void
 }
 
-function Line({ alert, onChange }: LineProps) {
+function Line({ alert, rule, onChange }: LineProps) {
   const { id, title, severity, state, group, acknowledged_by: by } = alert
   return (
     <li class={`${severity.toLowerCase()} ${alert.read ? '' : 'unread'}`}>
@@ -116,7 +129,7 @@ function Line({ alert, onChange }: LineProps) {
               , resolved <When at={alert.resolved_at} />
             </>
           )}
-          {by !== null && `, ${personName(by)} takes care`}
+          {by !== null && `, ${careOf(personName(by))}`}
         </p>
       </div>
       <span class="tools">
@@ -125,7 +138,7 @@ function Line({ alert, onChange }: LineProps) {
             Rule
           </a>
         )}
-        <AlertEvents alert={alert} />
+        <AlertEvents alert={alert} rule={rule} />
         {may('manager') && by === null && (
           <button
             onClick={() =>
@@ -169,6 +182,8 @@ function Line({ alert, onChange }: LineProps) {
   )
 }
 
+const careOf = (name: string): string => (name === 'you' ? 'you take care' : `${name} takes care`)
+
 /** What means the alerts of this group of its rule. */
 const silenceOf = ({ rule_id: rule, group }: Alert): string =>
   [
@@ -177,7 +192,7 @@ const silenceOf = ({ rule_id: rule, group }: Alert): string =>
   ].join(', ')
 
 /** The events that an alert is about, as far as it says. */
-function AlertEvents({ alert }: { readonly alert: Alert }) {
+function AlertEvents({ alert, rule }: Pick<LineProps, 'alert' | 'rule'>) {
   const [first] = alert.event_ids
   if (first !== undefined)
     return (
@@ -185,15 +200,26 @@ function AlertEvents({ alert }: { readonly alert: Alert }) {
         Event
       </a>
     )
-  const source = alert.group?.['source'] ?? alert.related_source ?? ''
-  if (source === '') return null
+  const q = lineOf(alert, rule)
+  if (q === null) return null
   const around = Date.parse(alert.started_at ?? alert.created_at)
   const from = new Date(around - 1_800_000).toISOString()
   const to = new Date(around + 1_800_000).toISOString()
-  const q = `source:${JSON.stringify(source)}`
   return (
     <a class="button" href={pathWith('/explore', { q, from, to })}>
       Events
     </a>
   )
+}
+
+/** What an alert is about as a line of the query language; null where it is not about events. */
+function lineOf({ group, related_source: related }: Alert, rule: Rule | undefined): string | null {
+  // What an anomaly is grouped by, and dead letters, are no fields of events.
+  if (rule === undefined || rule.kind.type === 'anomaly' || rule.kind.type === 'dead_letters') {
+    const source = group?.['source'] ?? related ?? ''
+    return source === '' ? null : clauseLine('source', source)
+  }
+  const part = rule.kind.type === 'ratio' ? [rule.kind.part] : []
+  const ofGroup = Object.entries(group ?? {}).map(([name, value]) => clauseLine(name, value))
+  return joined([rule.q ?? '', ...part, ...ofGroup])
 }
