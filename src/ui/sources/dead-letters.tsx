@@ -69,10 +69,13 @@ export function DeadLetters() {
       ({ replayed, failed, skipped }) => {
         const why = 'they are cut short or no JSON object, or their source does not take them'
         const left = skipped === 0 ? '' : ` ${skipped} stay: ${why}.`
-        notice(`${replayed} stored, ${failed} refused again.${left}`)
+        notice(
+          `${replayed} stored, ${failed} refused again.${left}`,
+          failed > 0 ? 'problem' : 'done',
+        )
         setRevision((n) => n + 1)
       },
-      (problem: unknown) => notice(told(problem)),
+      (problem: unknown) => notice(told(problem), 'problem'),
     )
   }
   return (

@@ -41,7 +41,7 @@ export function KeptDays({ name, days, onChanged }: KeptDaysProps) {
               ? `${name} has no retention of its own.`
               : `Events of ${name} are kept for ${counted(chosen, 'day')}, those that are stored too.`,
           ),
-        (error: unknown) => notice(told(error)),
+        (error: unknown) => notice(told(error), 'problem'),
       )
       .finally(onChanged)
   }
