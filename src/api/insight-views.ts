@@ -112,6 +112,7 @@ const toContributionView = (
   explains: contribution.explains,
   share_before: contribution.shareBefore,
   share_during: contribution.shareDuring,
+  has_more_errors: contribution.hasMoreErrors,
 })
 
 export const toExplanationView = (

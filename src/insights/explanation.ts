@@ -23,6 +23,8 @@ const LEAST_BEFORE_HOURS = 6
 const MAX_CONTRIBUTIONS = 5
 /** Contributions below this share of the change are noise. */
 const LEAST_EXPLAINED = 0.02
+/** Errors beyond what was expected by more than so many standard deviations of a count are notably more. */
+const NOTABLE_DEVIATIONS = 3
 
 /**
  * Compares an anomaly's span with what is usual then, the same hours of the weeks before: which templates, sources
@@ -101,18 +103,21 @@ const lengthsOf = ({ earlier, from, until }: ComparedSpans): Lengths => ({
 })
 
 /**
- * The contributors whose change of rate is the greatest share of the change of the sum, greatest first.
- * Counts under the name '' belong to the sum only.
+ * The contributors that have notably more errors, then those whose change of rate is the greatest share of the change of the
+ * sum, each greatest first: an outage has less of all else. Counts under the name '' belong to the sum only.
  */
 export function contributionsOf(
   counted: readonly ContributorCounts[],
-  { beforeHours, duringHours }: Lengths,
+  lengths: Lengths,
 ): readonly Contribution[] {
+  const { beforeHours, duringHours } = lengths
   const sum = (of: (each: ContributorCounts) => number): number =>
     counted.reduce((all, each) => all + of(each), 0)
   const [before, during] = [sum((each) => each.before), sum((each) => each.during)]
   const change = during / duringHours - before / beforeHours
   if (change === 0) return []
+  const grown = new Map(counted.map((each) => [each.name, moreErrors(each, lengths)]))
+  const grownOf = ({ name }: { readonly name: string }): number => grown.get(name) ?? 0
   return counted
     .map((each) => ({
       name: each.name,
@@ -121,10 +126,24 @@ export function contributionsOf(
       explains: thousandths((each.during / duringHours - each.before / beforeHours) / change),
       shareBefore: thousandths(before === 0 ? 0 : each.before / before),
       shareDuring: thousandths(during === 0 ? 0 : each.during / during),
+      hasMoreErrors: grownOf(each) > 0,
     }))
-    .filter(({ name, explains }) => name !== '' && Math.abs(explains) >= LEAST_EXPLAINED)
-    .toSorted((a, b) => b.explains - a.explains || (a.name < b.name ? -1 : 1))
+    .filter(
+      ({ name, explains, hasMoreErrors }) =>
+        name !== '' && (hasMoreErrors || Math.abs(explains) >= LEAST_EXPLAINED),
+    )
+    .toSorted(
+      (a, b) => grownOf(b) - grownOf(a) || b.explains - a.explains || (a.name < b.name ? -1 : 1),
+    )
     .slice(0, MAX_CONTRIBUTIONS)
+}
+
+/** How many errors there are beyond what the time before lets expect; 0 unless they are notably more. */
+function moreErrors({ errors }: ContributorCounts, { beforeHours, duringHours }: Lengths): number {
+  if (errors === undefined) return 0
+  const expected = (errors.before / beforeHours) * duringHours
+  const more = errors.during - expected
+  return more > NOTABLE_DEVIATIONS * Math.sqrt(expected + 1) ? more : 0
 }
 
 const tenths = (value: number): number => Math.round(value * 10) / 10

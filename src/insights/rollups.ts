@@ -69,6 +69,8 @@ export interface ContributorCounts {
   readonly name: string
   readonly before: number
   readonly during: number
+  /** Those of them that are errors, where they are counted apart. */
+  readonly errors?: { readonly before: number; readonly during: number }
 }
 
 type Seconds = { readonly from: number; readonly until: number }

@@ -25,6 +25,7 @@ export interface SpanExplanation extends Explanation {
 }
 
 const MAX_VALUES = 10_000
+const ERRORS = ['ERROR', 'CRITICAL'] as const
 
 /** @throws AppError dependency_unavailable */
 export async function explainSpan(
@@ -34,23 +35,28 @@ export async function explainSpan(
 ): Promise<SpanExplanation> {
   const { fromMs, toMs } = question
   const before = { ...question, fromMs: Math.max(0, 2 * fromMs - toMs), toMs: fromMs }
-  const counted = async (name: BuiltinField) => {
+  const counted = async (name: BuiltinField, areErrors = false) => {
     const field = { kind: 'builtin', name } as const
     const by = { field, stepS: 0, counted: 'occurrences', top: MAX_VALUES, names } as const
-    const [during, earlier] = [
-      await events.counts(question, by, signal),
-      await events.counts(before, by, signal),
-    ]
-    const contributions = toContributions(earlier.answer, during.answer, {
+    const asked = (of: EventQuestion) => (areErrors ? errorsOf(of) : of)
+    const during = await events.counts(asked(question), by, signal)
+    return { during, earlier: await events.counts(asked(before), by, signal) }
+  }
+  const explained = async (name: BuiltinField) => {
+    const { during, earlier } = await counted(name)
+    const errors = await counted(name, true)
+    const all = { before: earlier.answer, during: during.answer }
+    const ofErrors = { before: errors.earlier.answer, during: errors.during.answer }
+    const contributions = toContributions(all, ofErrors, {
       beforeHours: (fromMs - earlier.completeFromMs) / HOUR_MS,
       duringHours: (toMs - during.completeFromMs) / HOUR_MS,
     })
     return { contributions, during, earlier }
   }
   const [templates, sources, hosts] = [
-    await counted('template'),
-    await counted('source'),
-    await counted('host'),
+    await explained('template'),
+    await explained('source'),
+    await explained('host'),
   ]
   const all = [templates, sources, hosts]
   return {
@@ -73,18 +79,34 @@ export async function explainSpan(
 
 type Counted = Awaited<ReturnType<Events['counts']>>['answer']
 
+interface CountedSpans {
+  readonly before: Counted
+  readonly during: Counted
+}
+
+/** The same question about its errors. */
+function errorsOf<T extends EventQuestion>(question: T): T {
+  const { severities } = question.filter
+  const errors = ERRORS.filter((severity) => severities?.includes(severity) ?? true)
+  return { ...question, filter: { ...question.filter, severities: errors } }
+}
+
+const countsOf = ({ values }: Counted): ReadonlyMap<string, number> =>
+  new Map(values.map(({ value, count }) => [value, count]))
+
 function toContributions(
-  before: Counted,
-  during: Counted,
+  { before, during }: CountedSpans,
+  errors: CountedSpans,
   lengths: Parameters<typeof contributionsOf>[1],
 ): readonly Contribution[] {
-  const countsBefore = new Map(before.values.map(({ value, count }) => [value, count]))
-  const countsDuring = new Map(during.values.map(({ value, count }) => [value, count]))
+  const [countsBefore, countsDuring] = [countsOf(before), countsOf(during)]
+  const [errorsBefore, errorsDuring] = [countsOf(errors.before), countsOf(errors.during)]
   const names = new Set([...countsBefore.keys(), ...countsDuring.keys()])
   const known = Array.from(names, (name) => ({
     name,
     before: countsBefore.get(name) ?? 0,
     during: countsDuring.get(name) ?? 0,
+    errors: { before: errorsBefore.get(name) ?? 0, during: errorsDuring.get(name) ?? 0 },
   }))
   const sumOf = (values: Iterable<number>): number => [...values].reduce((a, b) => a + b, 0)
   const others = {

@@ -87,6 +87,8 @@ export interface Contribution {
   readonly explains: number
   readonly shareBefore: number
   readonly shareDuring: number
+  /** Whether there are notably more errors of it, where errors are counted apart. */
+  readonly hasMoreErrors: boolean
 }
 
 /** What changed most from the usual hours to those of an anomaly. */

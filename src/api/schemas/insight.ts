@@ -95,6 +95,10 @@ export const ContributionSchema = Type.Object({
   explains: Type.Number({ description: 'share of the change of the sum; 1 = all of it' }),
   share_before: Share,
   share_during: Share,
+  has_more_errors: Type.Boolean({
+    description:
+      'notably more of it are errors than before; these are listed first. Of a span alone',
+  }),
 })
 
 export const ExplanationSchema = Type.Object({

@@ -52,7 +52,7 @@ const Cause = ({ one, href }: { readonly one: Contribution; readonly href: strin
   <li>
     <a href={href}>
       <span
-        class={`bar ${one.explains < 0 ? 'less' : ''}`}
+        class={`bar ${one.has_more_errors ? 'error' : ''}`}
         style={{ width: `${Math.min(1, Math.abs(one.explains)) * 100}%` }}
       />
       <span class="text">
@@ -60,6 +60,7 @@ const Cause = ({ one, href }: { readonly one: Contribution; readonly href: strin
       </span>
       <small>
         {perHour(one.before)} → {perHour(one.during)} an hour
+        {one.has_more_errors && ', more errors'}
       </small>
       <b>{one.explains < 0 ? `−${percent(-one.explains)}` : percent(one.explains)}</b>
     </a>

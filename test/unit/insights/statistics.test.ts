@@ -90,6 +90,26 @@ test('contributors are ordered by the share of the change that they explain', as
   t.same(contributionsOf([], { beforeHours: 1, duringHours: 1 }), [])
 })
 
+test('what has notably more errors comes first, whatever became less', async (t) => {
+  const none = { before: 0, during: 0 }
+  const counted = [
+    { name: 'orders', before: 9000, during: 4000, errors: none },
+    { name: 'steady errors', before: 100, during: 104, errors: { before: 100, during: 104 } },
+    { name: 'new error', before: 0, during: 40, errors: { before: 0, during: 40 } },
+    { name: 'one error', before: 0, during: 1, errors: { before: 0, during: 1 } },
+    { name: 'more errors', before: 50, during: 120, errors: { before: 50, during: 120 } },
+  ]
+  const found = contributionsOf(counted, { beforeHours: 1, duringHours: 1 })
+  t.same(
+    found.map(({ name, hasMoreErrors }) => [name, hasMoreErrors]),
+    [
+      ['more errors', true],
+      ['new error', true],
+      ['orders', false],
+    ],
+  )
+})
+
 const FACTS: MlFacts = {
   dataAgeHours: 0,
   routine: 100,
