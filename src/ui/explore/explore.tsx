@@ -106,7 +106,7 @@ export function Explore() {
         />
         <div class="chart-room" aria-busy={histogram.isLoading}>
           {histogram.value !== null && (
-            <HistogramChart histogram={histogram.value} onZoom={zoom} onWhy={explain} />
+            <HistogramChart histogram={histogram.value} onZoom={zoom} onWhy={explain} why={why} />
           )}
         </div>
       </div>

@@ -15,10 +15,13 @@ interface HistogramProps {
   readonly onZoom: (span: Span) => void
   /** Asks what explains a span, which Shift at the end of a brush does. */
   readonly onWhy?: (span: Span) => void
+  /** The span that is being explained, `FROM..TO`, which is shaded. */
+  readonly why?: string | null
 }
 
 /** Bars of what was found over time, stacked; a brush zooms, with the pointer and with the keys. */
-export function HistogramChart({ histogram: newest, onZoom, onWhy = onZoom }: HistogramProps) {
+export function HistogramChart(props: HistogramProps) {
+  const { histogram: newest, onZoom, onWhy = onZoom, why = null } = props
   /** What a brush is drawn on stays until the brush ends, whatever is answered meanwhile. */
   const brushed = useRef<Histogram | null>(null)
   const [, redraw] = useState(0)
@@ -26,10 +29,14 @@ export function HistogramChart({ histogram: newest, onZoom, onWhy = onZoom }: Hi
   const root = useRef<HTMLDivElement>(null)
   const chart = useRef<uPlot | null>(null)
   const [hovered, setHovered] = useState<number | null>(null)
-  const [brush, setBrush] = useState<{ readonly from: number; readonly to: number } | null>(null)
+  const [brush, setBrush] = useState<Brush | null>(null)
   const { buckets, step_s: step } = histogram
   const usual = useUsual(histogram)
   const times = buckets.map(({ t }) => Date.parse(t))
+  const brushedSpan = ({ from, to }: Brush): readonly [number, number] => [
+    times[Math.min(from, to)] ?? 0,
+    (times[Math.max(from, to)] ?? 0) + step * 1000,
+  ]
 
   useEffect(() => {
     const element = root.current
@@ -57,13 +64,19 @@ export function HistogramChart({ histogram: newest, onZoom, onWhy = onZoom }: Hi
 
   useEffect(() => {
     const made = chart.current
-    if (made === null || brush === null) return
-    const [from, to] = [Math.min(brush.from, brush.to), Math.max(brush.from, brush.to) + 1]
-    const left = made.valToPos((times[from] ?? 0) / 1000, 'x')
-    const right = made.valToPos(((times[to - 1] ?? 0) + step * 1000) / 1000, 'x')
-    made.setSelect({ left, width: right - left, top: 0, height: made.over.clientHeight }, false)
-    setHovered(brush.to)
-  }, [brush])
+    if (made === null) return
+    // A new chart is laid out once this has run.
+    queueMicrotask(() => {
+      const { clientWidth, clientHeight } = made.over
+      const [left = 0, right = 0] = (brush === null ? spanOf(why ?? '') : brushedSpan(brush)).map(
+        (ms) => Math.max(0, Math.min(clientWidth, made.valToPos(ms / 1000, 'x'))),
+      )
+      // Its edges are seen at any width.
+      const height = right > left ? clientHeight : 0
+      made.setSelect({ left, width: right - left, top: 0, height }, false)
+    })
+    if (brush !== null) setHovered(brush.to)
+  }, [brush, why, histogram, theme.value, zone.value])
 
   const onPointerDown = (): void => {
     brushed.current = histogram
@@ -84,13 +97,10 @@ export function HistogramChart({ histogram: newest, onZoom, onWhy = onZoom }: Hi
       const to = Math.max(0, Math.min(buckets.length - 1, (brush?.to ?? buckets.length) + move))
       setBrush({ from: event.shiftKey ? (brush?.from ?? to) : to, to })
     } else if (event.key === 'Enter' && brush !== null) {
-      const [from, to] = [Math.min(brush.from, brush.to), Math.max(brush.from, brush.to)]
-      const span = { fromMs: times[from] ?? 0, toMs: (times[to] ?? 0) + step * 1000 }
-      if (event.shiftKey) onWhy(span)
-      else onZoom(span)
+      const [fromMs, toMs] = brushedSpan(brush)
+      ;(event.shiftKey ? onWhy : onZoom)({ fromMs, toMs })
       endBrush()
     } else if (event.key === 'Escape' && brush !== null) {
-      chart.current?.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false)
       endBrush()
     } else return
     event.preventDefault()
@@ -113,6 +123,18 @@ export function HistogramChart({ histogram: newest, onZoom, onWhy = onZoom }: Hi
     </div>
   )
 }
+
+/** Bars between two that were chosen by keys. */
+interface Brush {
+  readonly from: number
+  readonly to: number
+}
+
+const spanOf = (span: string): readonly number[] =>
+  span
+    .split('..')
+    .map((end) => Date.parse(end))
+    .filter(Number.isFinite)
 
 interface TipProps {
   readonly histogram: Histogram
@@ -141,7 +163,7 @@ function Tip({ histogram, at, chart, usual }: TipProps) {
       {names.toReversed().map((name) => (
         <span key={name}>
           <i style={{ background: colors.get(name) ?? '' }} />
-          {partName(name)} <b>{count(partOf(bucket, name))}</b>
+          {partName(name, histogram.by)} <b>{count(partOf(bucket, name))}</b>
         </span>
       ))}
       {names.length !== 1 && (
@@ -195,9 +217,12 @@ function draw(root: HTMLElement, histogram: Histogram, { onHover, onSelect }: Ha
         gap: 2,
         space: 90,
         grid: { show: false },
-        // A name at the edge would cover the 0 of the other axis.
+        // A name at the edge would cover the 0 of the other axis, or be cut: there the day is left out.
         values: (plot, ticks) =>
-          labels(ticks).map((text, i) => (plot.valToPos(ticks[i] ?? 0, 'x') < 14 ? '' : text)),
+          labels(ticks).map((text, i) => {
+            const [x, right] = [plot.valToPos(ticks[i] ?? 0, 'x'), plot.valToPos(end, 'x')]
+            return x < 14 ? '' : right - x < 14 ? (text.split(' ').at(-1) ?? '') : text
+          }),
       },
       {
         ...axis,

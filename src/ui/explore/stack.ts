@@ -1,4 +1,5 @@
 import type { Histogram } from './answers.js'
+import { templateText } from './templates-known.js'
 
 /** From the ground up: the worst stand on top, where they are seen against the sky. */
 const FIXED: Readonly<Record<string, readonly string[]>> = {
@@ -6,11 +7,16 @@ const FIXED: Readonly<Record<string, readonly string[]>> = {
   priority: ['P4', 'P3', 'P2', 'P1'],
 }
 const COLORS = 5
+const MOST_OF_NAME = 24
 /** Occurrences whose value is not among the most frequent ones, or that have none. */
 const OTHER = '\u0000other'
 
 /** The name of a value that bars are stacked by, as the legend shows it. */
-export const partName = (name: string): string => (name === OTHER ? 'other' : name)
+export function partName(name: string, by: string | null): string {
+  if (name === OTHER) return 'other'
+  const text = by === 'template' ? templateText(name).replaceAll('<*>', '∗') : ''
+  return text.length > MOST_OF_NAME ? `${text.slice(0, MOST_OF_NAME)}…` : text || name
+}
 
 /** The values that a histogram is stacked by, from the ground up. */
 export function orderOf({ by, values, total }: Histogram): readonly string[] {

@@ -1,3 +1,5 @@
+import { useEffect } from 'preact/hooks'
+
 import { count, counted } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { lazy } from '../lib/lazy.js'
@@ -8,6 +10,7 @@ import type { FacetReply, Histogram, Run } from './answers.js'
 import { FieldsToggle } from './fields-toggle.js'
 import { ShapeSwitch, type Shape } from './shapes.js'
 import { colorsOf, orderOf, partName } from './stack.js'
+import { learnTemplates } from './templates-known.js'
 
 const ColumnChoices = lazy(async () => (await import('../later.js')).ColumnChoices)
 const ViewChoices = lazy(async () => (await import('../later.js')).ViewChoices)
@@ -44,8 +47,8 @@ export function Summary({ run, shape, columns, histogram, facets, by, onColumn }
             {templates !== undefined && (
               <span class="wide-only">{counted(templates, 'template')}</span>
             )}
-            <span class="wide-only">{tookMs} ms</span>
-            <span class="wide-only">
+            <span class="timing">{tookMs} ms</span>
+            <span class="timing">
               from {value.answered_from === 'rollup' ? 'rollups' : 'events'}
             </span>
           </>
@@ -88,6 +91,10 @@ const isPlainBy = (by: string): boolean => BY.some((name) => name === by)
 
 function Legend({ histogram }: { readonly histogram: Histogram }) {
   const colors = colorsOf(histogram)
+  const { by } = histogram
+  useEffect(() => {
+    if (by === 'template') learnTemplates(histogram.values.map(({ value }) => value))
+  }, [histogram])
   return (
     <ul class="legend wide-only">
       {orderOf(histogram)
@@ -96,7 +103,7 @@ function Legend({ histogram }: { readonly histogram: Histogram }) {
         .map((name) => (
           <li key={name}>
             <i style={{ background: colors.get(name) ?? '' }} />
-            {partName(name)}
+            {partName(name, by)}
           </li>
         ))}
     </ul>
