@@ -126,7 +126,11 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
           <Icon name="x" />
         </button>
       )}
-      <button class="primary run" onClick={() => run(text)}>
+      <button
+        class={text.trim() === line ? 'run' : 'primary run'}
+        title="Runs what is typed (Enter)"
+        onClick={() => run(text)}
+      >
         Run
       </button>
       <Problem
