@@ -24,6 +24,15 @@ interface BacktestReply {
 
 const SHOWN = 30
 
+type Transitions = BacktestReply['transitions']
+
+/** What a transition leads to. Nobody is told once more of a group that had not recovered yet. */
+function nameOf(all: Transitions, at: number): string {
+  const { to = '', group = [] } = all[at] ?? {}
+  const before = all.slice(0, at).findLast((one) => one.group.join() === group.join())
+  return to === 'firing' && before?.to === 'recovering' ? 'firing again' : to
+}
+
 /** What a rule would have done on the events of the last days. */
 export function Backtest({ fields }: { readonly fields: Fields }) {
   const [found, setFound] = useState<BacktestReply | null>(null)
@@ -63,13 +72,13 @@ export function Backtest({ fields }: { readonly fields: Fields }) {
           <ol class="history">
             {found.transitions.slice(0, SHOWN).map((one, i) => (
               <li key={i}>
-                <span class={`state ${one.to}`}>{one.to}</span> <When at={one.at} />{' '}
-                {one.group.join(', ')} {count(one.value)}
+                <span class={`state ${one.to}`}>{nameOf(found.transitions, i)}</span>{' '}
+                <When at={one.at} /> {one.group.join(', ')} {count(one.value)}
               </li>
             ))}
           </ol>
           <p class="note">
-            Judged every {duration(found.every_s * 1000)};{' '}
+            Judged every {duration(found.every_s * 1000)}, on events counted when they arrived;{' '}
             {counted(found.transition_count, 'change')} in all
           </p>
         </>
