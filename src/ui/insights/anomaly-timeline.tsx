@@ -2,7 +2,13 @@ import { count, short } from '../lib/format.js'
 import { addressOf, place } from '../lib/router.js'
 import { zone } from '../lib/settings.js'
 import { day } from '../lib/time.js'
-import { subjectOf, type Anomaly, type Snapshot } from './insight-answers.js'
+import {
+  isLearning,
+  NOT_JUDGED,
+  subjectOf,
+  type Anomaly,
+  type Snapshot,
+} from './insight-answers.js'
 
 const DAYS = 5
 const DAY_MS = 86_400_000
@@ -23,7 +29,13 @@ export function AnomalyTimeline({ snapshot, openId }: TimelineProps) {
     .toSorted((a, b) => b.score - a.score)
     .slice(0, MOST)
   if (leaders.length === 0)
-    return <p class="note">Nothing has happened that the past does not explain.</p>
+    return (
+      <p class="note">
+        {isLearning(snapshot, 'anomalies')
+          ? NOT_JUDGED
+          : 'Nothing has happened that the past does not explain.'}
+      </p>
+    )
   const share = (ms: number): number =>
     (Math.max(0, Math.min(endMs, ms) - startMs) / (endMs - startMs)) * 100
   return (

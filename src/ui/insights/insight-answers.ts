@@ -8,6 +8,12 @@ export type Explanation = Static<typeof ExplanationSchema>
 export type Contribution = Explanation['templates'][number]
 export type TemplateChange = Snapshot['emerging_templates'][number]
 
+/** Whether too little is known of the past to find these. */
+export const isLearning = ({ learning }: Snapshot, what: string): boolean =>
+  learning.some(({ finds }) => finds === what)
+
+export const NOT_JUDGED = 'Not judged yet: too little is known of the past.'
+
 /** What an anomaly is of, in words. */
 export function subjectOf({ scope, source, severity, template_text: text }: Anomaly): string {
   switch (scope) {

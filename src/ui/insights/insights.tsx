@@ -15,7 +15,7 @@ import { When } from '../shell/when.js'
 import { AnomalyPanel } from './anomaly.js'
 import { AnomalyTimeline } from './anomaly-timeline.js'
 import { ForecastChart } from './forecast.js'
-import type { Snapshot, TemplateChange } from './insight-answers.js'
+import { isLearning, NOT_JUDGED, type Snapshot, type TemplateChange } from './insight-answers.js'
 
 const HOUR_MS = 3_600_000
 
@@ -141,7 +141,11 @@ const Parts = ({ snapshot, openId }: PartsProps) => (
       <section class="card wide">
         <h2>Changed templates</h2>
         {snapshot.emerging_templates.length === 0 && (
-          <p class="note">None is new, has come back, grown or vanished.</p>
+          <p class="note">
+            {isLearning(snapshot, 'new_templates')
+              ? NOT_JUDGED
+              : 'None is new, has come back, grown or vanished.'}
+          </p>
         )}
         <ul class="changes">
           {snapshot.emerging_templates.map((one) => (
