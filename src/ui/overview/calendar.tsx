@@ -12,6 +12,14 @@ interface Day {
 const DAY_MS = 86_400_000
 const WEEKS = 26
 const STEPS = 4
+/** Every second one is named. */
+const DAYS = ['Mon', '', 'Wed', '', 'Fri', '', 'Sun']
+
+/** The month that begins in a week; '' where none does. */
+function monthOf(week: readonly { readonly ms: number }[]): string {
+  const first = week.find(({ ms }) => new Date(ms).getUTCDate() === 1)
+  return first === undefined ? '' : (day(first.ms, 'UTC').split(' ').at(-1) ?? '')
+}
 
 /** Occurrences a day, a column a week; a darker day has more. Days are those of UTC, as they are counted. */
 export function Calendar() {
@@ -28,6 +36,7 @@ export function Calendar() {
     const name = new Date(ms).toISOString().slice(0, 10)
     return { name, ms, n: counts.get(name) ?? 0 }
   })
+  const weeks = Array.from({ length: WEEKS }, (_, i) => days.slice(i * 7, i * 7 + 7))
   const total = days.reduce((sum, { n }) => sum + n, 0)
   return (
     <Panel
@@ -35,19 +44,30 @@ export function Calendar() {
       class="wide"
     >
       <div class="calendar">
-        {days.map(({ name, ms, n }) => (
-          <a
-            key={name}
-            class={`step-${n === 0 ? 0 : Math.max(1, Math.ceil((Math.log1p(n) / Math.log1p(most)) * STEPS))}`}
-            href={pathWith('/explore', {
-              from: `${name}T00:00:00.000Z`,
-              to: new Date(ms + DAY_MS).toISOString(),
-            })}
-            title={`${day(ms, 'UTC')}: ${count(n)}`}
-            aria-label={`${day(ms, 'UTC')}: ${counted(n, 'occurrence')}`}
-            tabIndex={n === 0 ? -1 : 0}
-          />
+        <span />
+        {DAYS.map((name) => (
+          <span key={name} class="day">
+            {name}
+          </span>
         ))}
+        {weeks.flatMap((week) => [
+          <span key={week[0]?.name} class="month">
+            {monthOf(week)}
+          </span>,
+          ...week.map(({ name, ms, n }) => (
+            <a
+              key={name}
+              class={`step-${n === 0 ? 0 : Math.max(1, Math.ceil((Math.log1p(n) / Math.log1p(most)) * STEPS))}`}
+              href={pathWith('/explore', {
+                from: `${name}T00:00:00.000Z`,
+                to: new Date(ms + DAY_MS).toISOString(),
+              })}
+              title={`${day(ms, 'UTC')}: ${count(n)}`}
+              aria-label={`${day(ms, 'UTC')}: ${counted(n, 'occurrence')}`}
+              tabIndex={n === 0 ? -1 : 0}
+            />
+          )),
+        ])}
       </div>
     </Panel>
   )

@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks'
 import type { KpiSnapshot } from '../../model/kpi.js'
 import { askHistogram } from '../explore/answers.js'
 import { HistogramChart } from '../explore/histogram.js'
-import { pathWith } from '../lib/api.js'
+import { call, pathWith } from '../lib/api.js'
 import { count, counted, short } from '../lib/format.js'
 import { followKpis, kpis } from '../lib/kpis.js'
 import { useLoad } from '../lib/load.js'
@@ -146,6 +146,12 @@ function against(change: number, before: string): string {
 const inLast = (span: string, line: string): string =>
   pathWith('/explore', { q: line, from: `now-${span}`, to: 'now' })
 
+/** @param firing how many alerts fire, all of which were read */
+function waiting(firing: number): string {
+  if (firing === 0) return 'nothing waits'
+  return firing === 1 ? 'one fires, and is read' : `${count(firing)} fire, and are read`
+}
+
 const HEALTH =
   '100 − 15 · log10(1 + P1 occurrences of 24 h) − 40 · share of dead letters − 20 · (1 − health of the model) + 5 · share of repeats'
 
@@ -154,6 +160,9 @@ function Tiles({ now, minute }: { readonly now: KpiSnapshot; readonly minute: nu
     askHistogram({ line: 'priority:P1', span: lastDay(minute) }, { buckets: 1 }, signal),
   )
   const p1 = day?.total ?? null
+  const { value: firing } = useLoad(`firing ${minute}`, (signal) =>
+    call<{ readonly items: readonly unknown[] }>('/api/alerts?state=firing&limit=200', { signal }),
+  )
   const score = now.global_health_score
   return (
     <div class="tiles">
@@ -216,8 +225,8 @@ function Tiles({ now, minute }: { readonly now: KpiSnapshot; readonly minute: nu
       <Tile
         name="Open alerts"
         value={count(now.open_alerts)}
-        note={now.open_alerts === 0 ? 'nothing waits' : 'wait to be read'}
-        href="/alerts?show=unread"
+        note={now.open_alerts > 0 ? 'wait to be read' : waiting(firing?.items.length ?? 0)}
+        href={now.open_alerts > 0 ? '/alerts?show=unread' : '/alerts?show=firing'}
         tone={now.open_alerts > 0 ? 'warn' : ''}
       />
     </div>
