@@ -43,7 +43,7 @@ export function SourceTable({ sources, counts, errors, rateOf, onChanged }: Sour
         notice(enabled ? `Events of ${name} are dropped from now on.` : `${name} is taken again.`)
         onChanged()
       },
-      (error: unknown) => notice(told(error)),
+      (error: unknown) => notice(told(error), 'problem'),
     )
   }
   return (
@@ -105,7 +105,7 @@ function Line(props: LineProps) {
   const refused = dead / Math.max(1, dead + occurrences)
   return (
     <tr>
-      <td>
+      <td class="long" title={name}>
         <a
           href={pathWith('/explore', { q: clauseLine('source', name), from: 'now-24h', to: 'now' })}
         >
