@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 
 import { act } from '../lib/act.js'
-import { call, pathWith, told } from '../lib/api.js'
+import { call, pathWith } from '../lib/api.js'
 import { count } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
@@ -9,6 +9,7 @@ import { learnPeople, people, personName } from '../lib/people.js'
 import { may, user } from '../lib/session.js'
 import { zone } from '../lib/settings.js'
 import { duration, rangeLabel } from '../lib/time.js'
+import { toldOf } from '../lib/told-of.js'
 import { formTexts } from '../shell/form.js'
 import { PriorityChoice } from '../shell/priority-choice.js'
 import { TopBar } from '../shell/top-bar.js'
@@ -38,7 +39,7 @@ export function IncidentScreen({ id }: { readonly id: string }) {
         <a class="back" href="/incidents">
           <Icon name="chevron-left" size={14} /> Incidents
         </a>
-        {error !== null && <p class="problem">{told(error)}</p>}
+        {error !== null && <p class="problem">{toldOf('incident', error)}</p>}
         {incident !== null && (
           <>
             <Head incident={incident} onChange={change} onMoved={setChanged} />

@@ -4,7 +4,7 @@ import { askHistogram, runParams, type FacetReply, type Run } from '../explore/a
 import { useCorrection } from '../explore/correction.js'
 import { HistogramChart } from '../explore/histogram.js'
 import type { Row } from '../explore/rows.js'
-import { call, pathWith, told } from '../lib/api.js'
+import { call, pathWith } from '../lib/api.js'
 import { count, percent, short } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
@@ -14,6 +14,7 @@ import { addressOf, place } from '../lib/router.js'
 import { zone } from '../lib/settings.js'
 import { TemplateText } from '../lib/template-text.js'
 import { fullTime, shortTime, toRange, toSpan } from '../lib/time.js'
+import { toldOf } from '../lib/told-of.js'
 import { currentRange, setRange } from '../lib/range.js'
 import { PriorityChoice } from '../shell/priority-choice.js'
 import { TimeRange } from '../shell/time-range.js'
@@ -63,7 +64,7 @@ export function TemplateScreen({ id }: { readonly id: string }) {
         <a class="back" href={addressOf('/templates', params)}>
           <Icon name="chevron-left" size={14} /> Templates
         </a>
-        {detail.error !== null && <p class="problem">{told(detail.error)}</p>}
+        {detail.error !== null && <p class="problem">{toldOf('template', detail.error)}</p>}
         {value !== null && (
           <>
             <Head
