@@ -8,9 +8,14 @@ const VALUE = '<*>'
 // oxlint-disable-next-line no-control-regex -- colours of terminals are what is taken out
 const ANSI = /\u001b\[[0-9;?]*[ -/]*[@-~]/g
 
-/** A message as one line that a row can show: without colours of terminals, cut. */
+/** What turns the direction of all that follows. */
+const TURNS = /[\u202a-\u202e\u2066-\u2069]/g
+
+/** A message as one line that a row can show: without colours of terminals, with what turns its direction in sight, cut. */
 export const oneLine = (message: string, most = 800): string =>
-  (message.length > most ? message.slice(0, most) : message).replaceAll(ANSI, '')
+  (message.length > most ? message.slice(0, most) : message)
+    .replaceAll(ANSI, '')
+    .replaceAll(TURNS, (turn) => `‹U+${turn.charCodeAt(0).toString(16).toUpperCase()}›`)
 
 /** Splits a message by the constant text of its template; where they don't agree, it stays whole. */
 export function pieces(message: string, template: string): readonly Piece[] {

@@ -46,6 +46,7 @@ t.test('whatever a message and a template are, the pieces are the message', asyn
 
 t.test('a row shows a message without colours of terminals, cut', async (t) => {
   t.equal(oneLine('\u001b[31mred\u001b[0m'), 'red')
+  t.equal(oneLine('to \u202ethe left'), 'to ‹U+202E›the left')
   t.equal(oneLine('x'.repeat(5000)).length, 800)
 })
 
