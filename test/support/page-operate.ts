@@ -16,6 +16,10 @@ export async function operate(t: Test, page: Page, service: LiveService): Promis
 
 async function incidents(t: Test, page: Page, service: LiveService): Promise<void> {
   t.comment('an incident from a selection, by keyboard')
+  for (const what of ['template', 'incident']) {
+    await page.goto(`${service.api}/${what}s/nosuch`)
+    await page.waitForSelector(`.problem:has-text("There is no such ${what}.")`)
+  }
   await page.goto(`${service.api}/incidents`)
   await page.waitForSelector('.nothing:has-text("No incident")')
   t.same(await axe(page), [])
@@ -63,6 +67,7 @@ async function insights(t: Test, page: Page, service: LiveService): Promise<void
   await service.call('POST /api/ai-insights/snapshot/refresh')
   await page.goto(`${service.api}/insights`)
   await page.waitForSelector('.learning')
+  t.equal(await page.locator('.note:has-text("Not judged yet")').count(), 2)
   t.same(await axe(page), [])
   await page.click('[aria-label="A day earlier"]')
   await page.waitForURL(/at=2/)
@@ -194,10 +199,17 @@ async function views(t: Test, page: Page, service: LiveService): Promise<void> {
   await page.mouse.up()
   await page.keyboard.up('Shift')
   await page.waitForURL(/why=2/)
-  await page.waitForSelector('.causes a:has-text("connection pool exhausted")')
+  await page.waitForSelector('.causes a:has-text("connection pool exhausted"):has(.bar.error)')
   t.same(await axe(page), [])
+  const shaded = () => page.evaluate<number>('document.querySelector(".u-select").clientWidth')
+  const width = await shaded()
+  t.ok(width > 100, 'what is explained is shaded')
+  await page.reload()
+  await page.waitForSelector('.causes a')
+  t.ok(Math.abs((await shaded()) - width) < 3, 'by the link, too')
   await page.keyboard.press('Escape')
   await page.waitForSelector('.why-panel', { state: 'detached' })
+  await page.waitForFunction('document.querySelector(".u-select").clientWidth === 0')
 }
 
 async function alerts(t: Test, page: Page, service: LiveService): Promise<void> {
@@ -223,14 +235,24 @@ async function alerts(t: Test, page: Page, service: LiveService): Promise<void> 
   })
   t.same(await axe(page), [])
   await page.click('text=Acknowledge')
-  await page.waitForSelector('.alert-list li:has-text("you takes care")')
+  await page.waitForSelector('.alert-list li:has-text("you take care")')
+  await page.waitForSelector('a.freshness[href*="unread"]', { state: 'detached' })
+  t.equal(await page.locator('text=/Mark \\d+ as read/').count(), 0, 'it is read')
+  t.match(
+    await page.getAttribute('.alert-list a:text-is("Events")', 'href'),
+    /^\/explore\?q=source%3Arules&from=2/,
+  )
   await page.click('.alert-list >> text=Silence')
-  await page.waitForSelector('dialog p:has-text("Means 1 alert")')
+  await page.waitForSelector('dialog p:has-text("Means 1 alert that fires now")')
   t.same(await axe(page), [])
   await page.fill('dialog input[name=reason]', 'it is known')
   await page.click('text=Silence them')
   await page.waitForSelector('tr:has-text("it is known"):has-text("active")')
   t.same(await axe(page), [])
+  await page.click('text="Silence"')
+  await page.waitForSelector('dialog .primary:disabled')
+  t.equal(await page.inputValue('dialog input.mono'), '', 'what is silenced has to be said')
+  await page.keyboard.press('Escape')
   await page.click('text=Maintenance window')
   await page.fill('dialog input[name=name]', 'Sundays')
   await page.fill('dialog input[name=reason]', 'backups')
