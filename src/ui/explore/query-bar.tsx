@@ -24,7 +24,8 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
   const [cursor, setCursor] = useState(line.length)
   const [proposals, setProposals] = useState<readonly Proposal[]>([])
   const [chosen, setChosen] = useState(-1)
-  const [hasFocus, setFocus] = useState(false)
+  /** out ─focus─▶ typing ─Escape─▶ closed, without completion, also that which is on its way ─Escape─▶ out;  closed ─input─▶ typing */
+  const [state, setState] = useState<'out' | 'typing' | 'closed'>('out')
   /** The line that was run last; if it is faulty it stays here, with its fault. */
   const [tried, setTried] = useState(line)
   const area = useRef<HTMLTextAreaElement>(null)
@@ -32,7 +33,7 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
   useEffect(() => {
     if (handle !== undefined) handle.current = area.current
   })
-  useProposals({ text, cursor, span, hasFocus }, (found) => {
+  useProposals({ text, cursor, span, hasFocus: state === 'typing' }, (found) => {
     setProposals(found)
     setChosen(-1)
   })
@@ -75,15 +76,16 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
       if (proposal === undefined) run(text)
       else accept(proposal)
     } else if (event.key === 'Escape') {
-      if (isListed) setProposals([])
+      setProposals([])
+      if (state === 'typing' && (isListed || text.trim() !== line)) setState('closed')
       else area.current?.blur()
     } else return
     event.preventDefault()
     event.stopPropagation()
   }
   const shown =
-    text === line && fault !== null ? fault : localFault(text, hasFocus && text !== tried)
-  const isListShown = hasFocus && proposals.length > 0
+    text === line && fault !== null ? fault : localFault(text, state !== 'out' && text !== tried)
+  const isListShown = state === 'typing' && proposals.length > 0
   return (
     <div class="query-bar">
       <Icon name="search" />
@@ -105,9 +107,10 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
           aria-invalid={shown !== null}
           aria-describedby="query-problem"
           aria-activedescendant={chosen >= 0 ? `proposal-${chosen}` : undefined}
-          onFocus={() => setFocus(true)}
-          onBlur={() => setFocus(false)}
+          onFocus={() => setState('typing')}
+          onBlur={() => setState('out')}
           onInput={({ currentTarget }) => {
+            setState('typing')
             setText(currentTarget.value.replaceAll(/[\r\n]+/g, ' '))
             setCursor(currentTarget.selectionStart)
           }}
@@ -126,11 +129,7 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
           <Icon name="x" />
         </button>
       )}
-      <button
-        class={text.trim() === line ? 'run' : 'primary run'}
-        title="Runs what is typed (Enter)"
-        onClick={() => run(text)}
-      >
+      <button class={text.trim() === line ? 'run' : 'primary run'} onClick={() => run(text)}>
         Run
       </button>
       <Problem
