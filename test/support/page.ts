@@ -56,8 +56,10 @@ export function watch(page: Page): Seen {
   const seen: Seen = { faults: [], hosts: new Set(), loaded: new Map() }
   page.on('pageerror', (error) => seen.faults.push(error.message))
   page.on('console', (message) => {
-    // The page asks for a log-in before there is one; a refused password and a missing snapshot are part of the test.
-    const isExpected = /\/api\/(?:auth\/|users$|ai-insights\/snapshot)/.test(message.location().url)
+    // The page asks for a log-in before there is one; a refused password and what is missing are part of the test.
+    const isExpected = /\/api\/(?:auth\/|users$|ai-insights\/snapshot)|nosuch/.test(
+      message.location().url,
+    )
     if (message.type() === 'error' && !isExpected) seen.faults.push(message.text())
   })
   page.on('request', (request) => seen.hosts.add(new URL(request.url()).host))
