@@ -6,12 +6,13 @@ import { Connection } from '../lib/connection.js'
 import { Latencies } from '../lib/latency.js'
 import type { BenchOptions } from '../lib/options.js'
 import type { Check, Metric, ScenarioResult } from '../lib/report.js'
-import { startVictoriaLogs, type VictoriaLogs } from '../lib/victorialogs.js'
+import { NEIGHBOUR, startVictoriaLogs, type VictoriaLogs } from '../lib/victorialogs.js'
+import { measureProtocols } from './beside-protocols.js'
 import { runIngest } from './ingest.js'
+import { runProtocols } from './protocols.js'
 import { RARE_WORD, rareLines } from './queries.js'
 import { runQuery } from './query.js'
 
-const NEIGHBOUR = 'VictoriaLogs'
 const INSERT =
   'POST /insert/jsonline?_stream_fields=source&_time_field=timestamp&_msg_field=message HTTP/1.1\r\n' +
   'Content-Type: application/stream+json\r\n'
@@ -36,6 +37,12 @@ export async function runBeside(asked: BenchOptions, seed: number): Promise<Scen
   if (victoriaLogs === null) {
     const skipped = ['beside: needs --victorialogs, the path of its program']
     return { ...result, metrics: [], checks: [], skipped }
+  }
+  if (options.protocols.length > 0) {
+    const theirs = await measureProtocols(victoriaLogs, options, seed)
+    const own = await runProtocols(options, seed)
+    const metrics = [...theirs.metrics, ...own.metrics.map(besideProtocol)]
+    return { ...result, metrics, checks: [...theirs.checks, ...own.checks], skipped: [] }
   }
   const neighbour = await measureNeighbour(victoriaLogs, options, seed)
   const ingest = await runIngest({ ...options, loadShare: 0 }, seed)
@@ -76,6 +83,13 @@ const isAnswer = ({ name }: Metric): boolean =>
 const besideNeighbour = (metric: Metric): Metric => {
   const name = metric.name.replace(/^CPU .*/, 'CPU')
   return { ...metric, limit: { metric: `${NEIGHBOUR}: ${name}`, label: NEIGHBOUR } }
+}
+
+/** What VictoriaLogs spends on a protocol is compared with all that the service and ClickHouse do. */
+function besideProtocol(metric: Metric): Metric {
+  const [, protocol] = /^(\w+): CPU service \+ ClickHouse$/.exec(metric.name) ?? []
+  if (protocol === undefined) return metric
+  return { ...metric, limit: { metric: `${NEIGHBOUR}: ${protocol}: CPU`, label: NEIGHBOUR } }
 }
 
 interface Measured {
@@ -149,8 +163,7 @@ async function sendAll(
 }
 
 async function checkCount(neighbour: VictoriaLogs, events: number): Promise<Check> {
-  const reply = await ask(neighbour, { logsQl: '* | stats count() counted' })
-  const counted = Number(Object(JSON.parse(reply)).counted)
+  const counted = await neighbour.count()
   return {
     name: `${NEIGHBOUR} holds all`,
     ok: counted === events,
@@ -169,16 +182,8 @@ async function askAll(
     const question = questions[i % questions.length]
     if (question === undefined) throw new Error('bug: no question')
     const startMs = performance.now()
-    await ask(neighbour, question)
+    await neighbour.ask(question.logsQl, question.path, question.more)
     if (i >= WARM_REQUESTS) latencies.record(performance.now() - startMs)
   }
   return latencies
-}
-
-async function ask({ url }: VictoriaLogs, { logsQl, path, more }: Question): Promise<string> {
-  const asked = new URLSearchParams({ query: logsQl, ...more })
-  const reply = await fetch(`${url}/select/logsql/${path ?? 'query'}?${asked.toString()}`)
-  const text = await reply.text()
-  if (!reply.ok) throw new Error(`${NEIGHBOUR} answered ${reply.status} ${text}`)
-  return text
 }

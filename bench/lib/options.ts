@@ -72,7 +72,7 @@ const FLAGS = {
   gzip: { type: 'boolean', doc: 'compress bodies' },
   protocol: {
     type: 'string',
-    doc: 'ingest: measure these beside NDJSON: otlp,loki,es,syslog, or all [none]',
+    doc: 'ingest, beside: measure these beside NDJSON: otlp,loki,es,syslog, or all [none]',
   },
   small: { type: 'boolean', doc: 'ingest: one event a body' },
   load: {

@@ -7,10 +7,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../../test/support/ports.js'
 import { readUsage, type Usage } from './processes.js'
 
+export const NEIGHBOUR = 'VictoriaLogs'
+
 /** A VictoriaLogs process started by the bench on loopback, with a folder of its own. */
 export interface VictoriaLogs {
   readonly url: string
   usage(): Usage
+  /** @param logsQl further arguments may follow it @throws Error on any other status than 200 */
+  ask(logsQl: string, path?: string, more?: Readonly<Record<string, string>>): Promise<string>
+  /** How many events it holds. */
+  count(): Promise<number>
   /** Waits until it has written and merged all data in memory. */
   settle(): Promise<void>
   /** @returns the bytes on disk after the process has ended */
@@ -28,9 +34,13 @@ const STOP_MAX_MS = 30_000
 
 /**
  * @param program the path of VictoriaLogs (github.com/VictoriaMetrics/VictoriaLogs)
+ * @param syslogPort where it takes syslog over TCP; null: nowhere
  * @throws Error when it cannot be started or does not answer
  */
-export async function startVictoriaLogs(program: string): Promise<VictoriaLogs> {
+export async function startVictoriaLogs(
+  program: string,
+  syslogPort: number | null = null,
+): Promise<VictoriaLogs> {
   const folder = mkdtempSync(join(tmpdir(), 'victorialogs-'))
   const address = `127.0.0.1:${await freePort()}`
   const argv = [
@@ -39,6 +49,7 @@ export async function startVictoriaLogs(program: string): Promise<VictoriaLogs> 
     // VictoriaLogs drops events that are older than its retention.
     '-retentionPeriod=100d',
     '-loggerLevel=ERROR',
+    ...(syslogPort === null ? [] : [`-syslog.listenAddr.tcp=127.0.0.1:${syslogPort}`]),
   ]
   const child = spawn(program, argv, { stdio: ['ignore', 'ignore', 'inherit'] })
   const ended = once(child, 'exit')
@@ -63,9 +74,19 @@ export async function startVictoriaLogs(program: string): Promise<VictoriaLogs> 
     rmSync(folder, { recursive: true, force: true })
     throw error
   }
+  const url = `http://${address}`
+  const ask: VictoriaLogs['ask'] = async (logsQl, path = 'query', more = {}) => {
+    const asked = new URLSearchParams({ query: logsQl, ...more })
+    const reply = await fetch(`${url}/select/logsql/${path}?${asked.toString()}`)
+    const text = await reply.text()
+    if (!reply.ok) throw new Error(`${NEIGHBOUR} answered ${reply.status} ${text}`)
+    return text
+  }
   return {
-    url: `http://${address}`,
+    url,
     usage: read,
+    ask,
+    count: async () => Number(Object(JSON.parse(await ask('* | stats count() counted'))).counted),
     settle: async () => {
       let [last, quietMs] = [read().cpuS, 0]
       for (let ms = 0; quietMs < QUIET_MS && ms < SETTLE_MAX_MS; ms += STEP_MS) {
