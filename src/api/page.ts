@@ -2,10 +2,9 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import { toErrorReply, type Reply } from '../http/reply.js'
+import type { Reply } from '../http/reply.js'
 import type { HttpRequest } from '../http/request.js'
 import { httpRoute, type HttpRoute } from '../http/routes.js'
-import { AppError } from '../model/errors.js'
 import { SCREEN_PATHS } from '../ui/paths.js'
 
 /** The page loads and asks this service only, runs no inline script and is shown in no frame. */
@@ -32,9 +31,6 @@ const FOR_EVER = 'public, max-age=31536000, immutable'
 
 const FOLDER = new URL('../../ui/', import.meta.url)
 
-/** Any other address of one part: a person is shown the page, which says so; a program is told in JSON. */
-const ELSEWHERE = '/{elsewhere}'
-
 /** The codings that each file is stored in; the first that a browser accepts is sent. */
 const CODINGS = [
   { name: 'br', ending: '.br' },
@@ -54,11 +50,6 @@ export function createPageRoutes(): HttpRoute[] {
   const page = fileReply('index.html', 'no-cache')
   return [
     ...SCREEN_PATHS.map((path) => pageRoute(path, page)),
-    pageRoute(ELSEWHERE, (request) =>
-      request.headers.first('accept')?.includes('text/html') === true
-        ? { ...page(request), status: 404 }
-        : toErrorReply(new AppError('route_not_found', 'no such path')),
-    ),
     ...names.map((name) => pageRoute(`/ui/${name}`, fileReply(name, FOR_EVER))),
   ]
 }

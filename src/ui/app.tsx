@@ -73,7 +73,6 @@ function Screen({ path }: { readonly path: string }) {
   if (incident !== undefined) return <IncidentScreen key={incident} id={incident} />
   if (path === '/insights') return <Insights />
   if (path.startsWith('/admin')) return <Admin />
-  if (path !== '/') return <NoSuchPage />
   // An empty screen while the default view, or the time of the event in the address, is being loaded.
   return <main class="found waiting" aria-busy="true" />
 }
@@ -85,7 +84,6 @@ const Templates = lazy(async () => (await more()).Templates)
 const TemplateScreen = lazy(async () => (await more()).TemplateScreen)
 const Overview = lazy(async () => (await more()).Overview)
 const SourcesScreen = lazy(async () => (await more()).SourcesScreen)
-const NoSuchPage = lazy(async () => (await more()).NoSuchPage)
 const Palette = lazy(async () => (await more()).Palette)
 const KeysHelp = lazy(async () => (await more()).KeysHelp)
 const operate = () => import('./operate.js')

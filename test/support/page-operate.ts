@@ -16,9 +16,6 @@ export async function operate(t: Test, page: Page, service: LiveService): Promis
 
 async function incidents(t: Test, page: Page, service: LiveService): Promise<void> {
   t.comment('an incident from a selection, by keyboard')
-  await page.goto(`${service.api}/nosuch`)
-  await page.waitForSelector('text=There is no page at this address')
-  t.same(await axe(page), [])
   for (const what of ['template', 'incident']) {
     await page.goto(`${service.api}/${what}s/nosuch`)
     await page.waitForSelector(`.problem:has-text("There is no such ${what}.")`)
