@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+
 import { AwsClient } from 'aws4fetch'
 
 import type { S3 } from '../settings/cold.js'
@@ -12,8 +14,8 @@ export interface Bucket {
 }
 
 const FOLDER = 'manifests/'
-/** No backup has such a name. */
-const CHECK = '.check'
+/** No backup has a name that begins so. */
+const CHECK = '.check-'
 const TIMEOUT_MS = 60_000
 
 /** Its methods reject with an Error that says what S3 answered, without anything of the request. */
@@ -41,8 +43,9 @@ export function openBucket({ url, accessKeyId, secretAccessKey, region }: S3): B
   }
   return {
     check: async () => {
-      await put(CHECK, new Uint8Array())
-      await ask(CHECK, { method: 'DELETE' })
+      const path = CHECK + randomUUID()
+      await put(path, new Uint8Array())
+      await ask(path, { method: 'DELETE' })
     },
     has: async (path) => (await ask(path, { method: 'GET' })).status !== 404,
     put,

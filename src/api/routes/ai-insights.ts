@@ -328,6 +328,7 @@ export const aiInsightRoutes = [
             explains: 1,
             share_before: 1,
             share_during: 1,
+            has_more_errors: true,
           },
         ],
         sources: [
@@ -339,6 +340,7 @@ export const aiInsightRoutes = [
             explains: 1,
             share_before: 1,
             share_during: 1,
+            has_more_errors: true,
           },
         ],
         hosts: [],

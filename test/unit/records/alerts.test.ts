@@ -30,7 +30,7 @@ const query = { limit: 200, filters: { list: 'alerts' }, cursorKey: key }
 
 void test('an alert is created unread with its defaults and listed newest first', async (t) => {
   const { alerts } = setUp()
-  const { call } = startApi(t, alertRoutes, { alerts, cursorKey: key })
+  const { call } = startApi(t, alertRoutes, { alerts, cursorKey: key, announce: () => undefined })
   const first = await call('manager', 'POST /api/alerts', { title: 'disk full', severity: 'P2' })
   t.equal(first.status, 201)
   t.match(first.body, {
@@ -57,7 +57,7 @@ void test('an alert is created unread with its defaults and listed newest first'
 
 void test('bodies outside the limits are refused, naming the field', async (t) => {
   const { alerts } = setUp()
-  const { call } = startApi(t, alertRoutes, { alerts, cursorKey: key })
+  const { call } = startApi(t, alertRoutes, { alerts, cursorKey: key, announce: () => undefined })
   const good = { title: 't', severity: 'P1' }
   const refused = async (body: object, path: string) => {
     const reply = await call('manager', 'POST /api/alerts', body)
@@ -86,7 +86,7 @@ void test('bodies outside the limits are refused, naming the field', async (t) =
 
 void test('the related source is the given one, else the one all events share', async (t) => {
   const { alerts } = setUp()
-  const { call } = startApi(t, alertRoutes, { alerts, cursorKey: key })
+  const { call } = startApi(t, alertRoutes, { alerts, cursorKey: key, announce: () => undefined })
   const relatedTo = async (fields: object) => {
     const body = { title: 't', severity: 'P3', ...fields }
     return (await call('manager', 'POST /api/alerts', body)).body.related_source
@@ -100,7 +100,7 @@ void test('the related source is the given one, else the one all events share', 
 
 void test('read, severity and cursor filter the list, and a cursor is bound to its filters', async (t) => {
   const { alerts } = setUp()
-  const { call } = startApi(t, alertRoutes, { alerts, cursorKey: key })
+  const { call } = startApi(t, alertRoutes, { alerts, cursorKey: key, announce: () => undefined })
   const ids: string[] = []
   for (let i = 0; i < 12; i++) {
     const severity = i % 2 === 0 ? 'P1' : 'P4'
@@ -131,7 +131,11 @@ void test('read, severity and cursor filter the list, and a cursor is bound to i
 
 void test('a viewer lists alerts, a manager creates and reads them', async (t) => {
   const { alerts } = setUp()
-  const { statuses } = startApi(t, alertRoutes, { alerts, cursorKey: key })
+  const { statuses } = startApi(t, alertRoutes, {
+    alerts,
+    cursorKey: key,
+    announce: () => undefined,
+  })
   const { id } = await alerts.create(blank)
   const forManagers = { viewer: 403, admin: 200, superadmin: 200, manager: 200, nobody: 401 }
   t.strictSame(await statuses('GET /api/alerts'), { ...forManagers, viewer: 200 })
@@ -147,7 +151,7 @@ void test('a viewer lists alerts, a manager creates and reads them', async (t) =
 
 void test('an alert that does not exist is 404, an id that is none 422', async (t) => {
   const { alerts } = setUp()
-  const { call } = startApi(t, alertRoutes, { alerts, cursorKey: key })
+  const { call } = startApi(t, alertRoutes, { alerts, cursorKey: key, announce: () => undefined })
   const id = '11111111-1111-4111-8111-111111111111'
   const reply = await call('manager', `POST /api/alerts/${id}/read`)
   t.match(reply, {
