@@ -134,13 +134,16 @@ const send = (
   })
 }
 
+/** An answer of `/metrics` takes some 10 ms of the service's main thread. */
+const DURABLE_STEP_MS = 250
+
 /**
  * Syslog has no acknowledgement, so the service is asked.
  *
  * @returns when all events are durable, or the end of the time; ms since 1970
  */
 async function untilDurable(api: Api, wanted: number): Promise<number> {
-  for (const deadline = Date.now() + VISIBLE_MAX_MS; ; await sleep(20)) {
+  for (const deadline = Date.now() + VISIBLE_MAX_MS; ; await sleep(DURABLE_STEP_MS)) {
     const { body } = await api.get('/metrics')
     const counts = body.matchAll(/^log_engine_messages_total\{.*outcome="accepted"\} (\d+)$/gm)
     const durable = [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
