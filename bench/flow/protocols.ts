@@ -138,7 +138,7 @@ const send = (
 const DURABLE_STEP_MS = 250
 
 /**
- * Syslog has no acknowledgement, so the service is asked.
+ * Waits until the service has counted all events as durable. Syslog has no acknowledgement that would say it.
  *
  * @returns when all events are durable, or the end of the time; ms since 1970
  */

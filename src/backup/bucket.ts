@@ -6,7 +6,7 @@ import type { S3 } from '../settings/cold.js'
 
 /** The manifests of backups on S3, and the keys that belong to them. */
 export interface Bucket {
-  /** Writes an object and deletes it, as backups and cold storage will. */
+  /** Writes an object and deletes it again. @throws Error saying why S3 refuses what backups and cold storage need */
   check(): Promise<void>
   has(path: string): Promise<boolean>
   put(path: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>

@@ -11,8 +11,8 @@
  * Oldest first, the ranges begin at the start of the time range and grow in the same way.
  *
  * Events that began before the time range and are repeated in it belong to it. The ranges reach back by the deduplication window
- * for them. Few match there, and looking for repeats costs as much as an index lookup in 20 million events, so they are looked for
- * only where one matches.
+ * for them. Few events match there, and a lookup of repeats is expensive: it takes 36 ms of CPU with 20 million events. So a range
+ * is read without it first, and only when that finds an event from before the time range are its repeats looked up.
  *
  * Before a range is searched for words, the dictionaries give the constant texts and hosts that contain them. A word in
  * neither occurs in variables only: it is rare, and among few events one statement searches all the rest.

@@ -45,8 +45,8 @@ function keepFilled(threads: Piscina, wanted: number): void {
 }
 
 /**
- * Turns off require() of ES modules in worker threads, so that Piscina loads their modules by import(). Node.js aborts the whole
- * process when a thread is terminated during such a require(). Versions before 20.17 have neither it nor the flag.
+ * A flag of Node.js for worker threads: they can't load ES modules by require(), so Piscina uses import(). Node.js aborts the whole
+ * process when a thread is terminated during such a require(). Versions before 20.17 have neither that require() nor the flag.
  */
 const IMPORT_ONLY = ['--no-experimental-require-module'].filter((flag) =>
   process.allowedNodeEnvironmentFlags.has(flag),

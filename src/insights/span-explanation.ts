@@ -84,7 +84,7 @@ interface CountedSpans {
   readonly during: Counted
 }
 
-/** The same question about its errors. */
+/** The same question, restricted to events of severity ERROR and CRITICAL. */
 function errorsOf<T extends EventQuestion>(question: T): T {
   const { severities } = question.filter
   const errors = ERRORS.filter((severity) => severities?.includes(severity) ?? true)

@@ -1,8 +1,8 @@
 import { getPriority, setPriority } from 'node:os'
 
 /**
- * Added to the nice value of worker threads and of the embedded engine: when the CPU is busy, the event loop, which answers all
- * requests and needs little time, runs before them.
+ * Added to the nice value of worker threads and of the embedded engine. The event loop answers all requests and needs little CPU
+ * time; with the lower nice value it runs first when the CPU is busy.
  */
 export const NICE_INCREMENT = 5
 const NICEST = 19

@@ -84,7 +84,7 @@ export function createDiskLimit({ limit, disk, partitions, policy }: DiskLimitDe
 
 const NOTHING: Outcome = { dropped: [], filledByOthers: null }
 
-/** A start that fails with less free space than this is reported as a full disk: ClickHouse needs some MiB to store even one row. */
+/** ClickHouse needs some MiB of disk to store one row. When a start fails with less free space than this, the error says that the disk is full. */
 const LEAST_FREE_BYTES = 16 * 1024 * 1024
 
 /**

@@ -302,7 +302,8 @@ export const aiInsightRoutes = [
     summary: 'The templates, sources and hosts that explain what changed in a time range',
     description:
       "Counts the occurrences of the query's events in the range and in the time before, which is as long. `explains` is the share of " +
-      'the change that a template, source or host makes up; at most five of each, the greatest first.',
+      'the change that a template, source or host makes up; at most five of each: those that have notably more errors ' +
+      '(`has_more_errors`), then the others, each the greatest first.',
     role: 'viewer',
     question: 'search',
     bodyBytes: 64 * 1024,

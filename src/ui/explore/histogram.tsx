@@ -15,7 +15,7 @@ interface HistogramProps {
   readonly onZoom: (span: Span) => void
   /** Asks what explains a span, which Shift at the end of a brush does. */
   readonly onWhy?: (span: Span) => void
-  /** The span that is being explained, `FROM..TO`, which is shaded. */
+  /** The span that "Why this?" explains, as `FROM..TO`. The chart shades it. */
   readonly why?: string | null
 }
 

@@ -24,7 +24,10 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
   const [cursor, setCursor] = useState(line.length)
   const [proposals, setProposals] = useState<readonly Proposal[]>([])
   const [chosen, setChosen] = useState(-1)
-  /** out ─focus─▶ typing ─Escape─▶ closed, without completion, also that which is on its way ─Escape─▶ out;  closed ─input─▶ typing */
+  /**
+   * out: without focus; typing: completions are shown; closed: with focus, no completion is shown, not even one that arrives late.
+   * out ─focus─▶ typing ─Escape─▶ closed ─Escape─▶ out;  closed ─input─▶ typing
+   */
   const [state, setState] = useState<'out' | 'typing' | 'closed'>('out')
   /** The line that was run last; if it is faulty it stays here, with its fault. */
   const [tried, setTried] = useState(line)

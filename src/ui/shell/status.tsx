@@ -32,7 +32,7 @@ const seen = signal<Seen | null>(null)
 
 const EVERY_MS = 10_000
 
-/** Asks once more, as after a change of what is shown. */
+/** Asks for the figures of the top bar now: at its intervals, and at once after a change of them. */
 export async function look(): Promise<void> {
   const [health, kpis, ledger] = await Promise.allSettled([
     call<HealthReply>('/api/monitoring/health'),

@@ -100,7 +100,7 @@ function AllSources() {
   if (sources.error !== null) return <p class="problem">{told(sources.error)}</p>
   if (sources.value === null) return null
   if (sources.value.length === 0) return <SendLogs />
-  // The table is sorted by these counts: shown without them, its rows would move when they arrive.
+  // The table is sorted by these counts. If it were shown before they arrive, its rows would move.
   if (counts === null || errors === null || recent === null) return null
   return (
     <>

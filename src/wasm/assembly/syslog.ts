@@ -68,7 +68,7 @@ export function readHead(start: usize, end: usize, senderAt: usize, senderEnd: u
   // `1 `
   at = load<u16>(at) == 0x2031 ? readNew(at + 2, end) : readOld(at, end)
   if (at == 0) return false
-  // rsyslog's `%msg%` begins with the blank that stood before it.
+  // rsyslog forwards a message together with the blank before it, so there are two blanks behind the head.
   if (at < end && load<u8>(at) == 0x20) at++
   if (at >= end || mayHaveInner(at, end)) return false
   textAt = at

@@ -80,7 +80,7 @@ function readSyslog(
 ): Draft {
   const number = Number(pri?.[1] ?? 13)
   const head = readHead(text, context, SYSLOG_FORMS)
-  // rsyslog's `%msg%` begins with the blank that stood before it.
+  // rsyslog forwards a message together with the blank before it, so there are two blanks behind the head.
   if (head?.draft.message.startsWith(' ') === true) head.draft.message = head.draft.message.slice(1)
   const draft: Draft =
     head === null
