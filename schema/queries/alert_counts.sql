@@ -1,6 +1,6 @@
 -- Events of conditions by slots of a time, that of their arrival or their own, and by groups. The fragments come from a closed table.
 -- A row without counts says that events were repeated in the range of arrivals: only then their counts are asked for.
--- params: from_ms Int64, to_ms Int64, oldest_ms Int64, max_age_s UInt32
+-- params: from_ms Int64, to_ms Int64, oldest_ms Int64, max_age_s UInt32, most UInt32 (rows)
 -- rows:   slot, group_values, counts
 SELECT
     /*slot*/ AS slot,
@@ -11,7 +11,7 @@ WHERE /*time*/ >= fromUnixTimestamp64Milli({from_ms:Int64}) AND /*time*/ < fromU
     AND ts >= fromUnixTimestamp64Milli({oldest_ms:Int64}) AND ts >= received_at - toIntervalSecond({max_age_s:UInt32})
 GROUP BY slot, group_values
 HAVING notEmpty(counts)
-LIMIT 200001
+LIMIT {most:UInt32}
 UNION ALL
 SELECT 0 AS slot, [] AS group_values, [] AS counts
 FROM repeat_arrivals

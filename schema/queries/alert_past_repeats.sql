@@ -1,5 +1,5 @@
 -- Like alert_repeat_counts, for the time before the last two days: by the own time of a repeat.
--- params: from_ms Int64, to_ms Int64, oldest_ms Int64
+-- params: from_ms Int64, to_ms Int64, oldest_ms Int64, most UInt32 (rows)
 -- rows:   slot, group_values, counts
 SELECT
     /*slot*/ AS slot,
@@ -21,4 +21,4 @@ WHERE events.ts >= fromUnixTimestamp64Milli({oldest_ms:Int64})
             AND arrival >= toDate(intDiv({from_ms:Int64}, 1000), 'UTC') AND arrival <= toDate(intDiv({to_ms:Int64}, 1000), 'UTC') + 1)
 GROUP BY slot, group_values
 HAVING notEmpty(counts)
-LIMIT 200001
+LIMIT {most:UInt32}

@@ -1,5 +1,5 @@
 -- Repeats of the events of conditions by slots of their arrival and by groups. The fragments come from a closed table.
--- params: from_ms Int64, to_ms Int64, oldest_ms Int64
+-- params: from_ms Int64, to_ms Int64, oldest_ms Int64, most UInt32 (rows)
 -- rows:   slot, group_values, counts
 SELECT
     /*slot*/ AS slot,
@@ -19,4 +19,4 @@ WHERE events.ts >= fromUnixTimestamp64Milli({oldest_ms:Int64})
         WHERE arrived >= toDateTime(intDiv({from_ms:Int64}, 1000), 'UTC') AND arrived < toDateTime(intDiv({to_ms:Int64}, 1000), 'UTC'))
 GROUP BY slot, group_values
 HAVING notEmpty(counts)
-LIMIT 200001
+LIMIT {most:UInt32}

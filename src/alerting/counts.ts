@@ -83,7 +83,6 @@ const DEFAULT_AGE_MS = HOUR_MS
 const MAX_REPEAT_MS = DAY_MS
 /** ClickHouse bounds the size of a statement. */
 const CONDITIONS_AT_ONCE = 100
-/** The statements ask for one more. */
 const MAX_ROWS = 200_000
 const SETTINGS = { max_threads: 2 }
 
@@ -263,10 +262,8 @@ async function askDead(
 ): Promise<readonly Count[]> {
   const params = { from_ms: fromMs, to_ms: toMs, every_s: everyMs / 1000 }
   const rows = await store.query(deadSql, params, options)
-  return rows.map(({ slot, source, dead: count }) => {
-    const group = groupBy.length === 0 ? [] : [source]
-    return { slot, group, count }
-  })
+  const groupOf = (source: string) => (groupBy.length === 0 ? [] : [source])
+  return rows.map(({ slot, source, dead }) => ({ slot, group: groupOf(source), count: dead }))
 }
 
 type RequestOf<K extends Counter['kind']> = CountRequest & {
@@ -360,10 +357,12 @@ interface Fragments {
   readonly groups: Condition
   readonly counts: Condition
   readonly maxAgeMs: number
+  /** One more is read, which tells that there are too many; default MAX_ROWS. */
+  readonly maxRows?: number
 }
 
 function toQuestion(
-  { base, time = 'received_at', slot, groups, counts, maxAgeMs }: Fragments,
+  { base, time = 'received_at', slot, groups, counts, maxAgeMs, maxRows = MAX_ROWS }: Fragments,
   { fromMs, toMs }: ArrivalRange,
 ): Question {
   const isOfFirsts = base === eventsSql
@@ -375,7 +374,7 @@ function toQuestion(
   const oldestMs = fromMs - maxAgeMs - (isOfFirsts ? 0 : MAX_REPEAT_MS)
   const common = { from_ms: fromMs, to_ms: toMs, oldest_ms: Math.max(0, oldestMs) }
   const age = isOfFirsts ? { max_age_s: maxAgeMs / 1000 } : {}
-  const params = { ...common, ...age, ...groups.params, ...counts.params }
+  const params = { ...common, ...age, most: maxRows + 1, ...groups.params, ...counts.params }
   return { statement: { ...base, sql }, params, isOfRepeats: base === repeatsSql }
 }
 
@@ -433,7 +432,8 @@ async function sharedRows(
     }
     const slot = `toUnixTimestamp(${arrivalOf(base)})`
     const fragments = { base, slot, groups, counts, maxAgeMs: DEFAULT_AGE_MS }
-    const answer = await askQuestion(deps, toQuestion(fragments, range), options)
+    const question = toQuestion({ ...fragments, maxRows: MAX_SHARED_ROWS }, range)
+    const answer = await askQuestion(deps, question, options)
     hasRepeats = answer.hasRepeats
     rows.push(...answer.rows.map(toSharedRow))
     if (rows.length > MAX_SHARED_ROWS) return null
@@ -463,9 +463,9 @@ function countsSql(
       const query = resolve(counter.query)
       const context = { bind, endMs, arrival, redirects: redirects() }
       const found = rowCondition(query, context)
-      const { unseenMs } = counter
+      const { of, unseenMs } = counter
       const condition = unseenMs === undefined ? found : `${found} AND ${unseen(unseenMs, context)}`
-      return `(toUInt32(${index}), toInt64(${count(counter.of, condition)}))`
+      return `(toUInt32(${index}), toInt64(${count(of, condition)}))`
     })
     .join(', ')
 }
