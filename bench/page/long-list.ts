@@ -67,6 +67,8 @@ export async function measureLongList(
   const { page } = tab
   await page.goto(`${service.api}/explore?from=now-24h&q=source:load-*`)
   await until(page, 'seen.rowsMs > 0')
+  // Rows are there before they are counted.
+  await until(page, `document.querySelector('.events').ariaLabel !== 'Events: 200'`)
   const label = await page.getAttribute('.events', 'aria-label')
   check('all events are listed', label?.replaceAll(/\D/g, '') === String(events), `${label}`)
   let wrong = 0

@@ -101,9 +101,17 @@ export async function askHistogram(
   return { ...reply, line: run.line }
 }
 
+const HOUR_MS = 3_600_000
+
+/** Events of whole hours are counted by a rollup; a span of some hours has one hour more at most. */
+function bucketsOf({ fromMs, toMs }: Span): number {
+  const hours = Math.ceil((toMs - fromMs) / HOUR_MS) + 1
+  return hours < 4 ? 300 : Math.min(hours, 300)
+}
+
 /** How many events there are, and where in time. */
 export async function askCounts(run: Run, signal?: AbortSignal): Promise<Counted> {
-  const asked = { count: 'events', buckets: 300 } as const
+  const asked = { count: 'events', buckets: bucketsOf(run.span) } as const
   const { buckets, step_s: step, unique_events: total } = await askHistogram(run, asked, signal)
   return {
     total,

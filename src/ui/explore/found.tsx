@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
-import { ApiError, isAbort, told } from '../lib/api.js'
+import { ApiError, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import type { Binding } from '../lib/keys.js'
 import { lazy } from '../lib/lazy.js'
@@ -39,24 +39,18 @@ interface State {
 /** The rows of a run. Those of the run before stay until the new ones are there. */
 function useRows(run: Run, key: string): State {
   const [state, setState] = useState<State>({ rows: null, error: null })
-  const [, redraw] = useState(0)
   useEffect(() => {
     const controller = new AbortController()
     const { signal } = controller
-    const start = async (): Promise<void> => {
-      const counted = await askCounts(run, signal)
-      const rows: Rows = new Rows(rowSource(run, signal), counted, () => {
-        if (signal.aborted) return
-        setState({ rows, error: rows.error })
-        redraw((n) => n + 1)
-      })
-      if (rows.total === 0) setState({ rows, error: null })
-      // They take the place of the rows before when they can be drawn.
-      else rows.show(0, 60)
-    }
-    start().catch((error: unknown) => {
-      if (!signal.aborted && !isAbort(error)) setState({ rows: null, error })
+    const rows: Rows = new Rows(rowSource(run, signal), () => {
+      if (!signal.aborted) setState({ rows, error: rows.error })
     })
+    rows.show(0, 60)
+    // Without the counts the rows are read one page after the other.
+    askCounts(run, signal).then(
+      (counted) => rows.count(counted),
+      () => undefined,
+    )
     return () => controller.abort()
   }, [key])
   return state

@@ -56,28 +56,38 @@ const FAR = 1000
 const MOST_LOADED = 12_000
 
 /**
- * The rows of a result by their place, newest first, however many there are. The counts of the histogram say where in time row i
- * is, so any place is reached with a few requests, and the scroll bar is true from the start.
+ * The rows of a result by their place, newest first, however many there are. The newest are read at once. The counts of the
+ * histogram say where in time row i is, so any place is reached with a few requests, and the scroll bar is true; until they are
+ * there, rows follow one another.
  */
 export class Rows {
   readonly #source: Source
   readonly #onChange: () => void
   /** Newest first. */
-  #buckets: readonly Placed[]
+  #buckets: readonly Placed[] = []
   #chains: Chain[] = []
-  #total: number
+  /** Null until it is known. */
+  #total: number | null = null
   #error: unknown = null
   #isSplitting = false
 
-  constructor(source: Source, { total, buckets }: Counted, onChange: () => void) {
+  /** @param onChange is called when rows can be drawn */
+  constructor(source: Source, onChange: () => void) {
     this.#source = source
     this.#onChange = onChange
-    this.#total = total
-    this.#buckets = placed(buckets, 0)
   }
 
+  /** All rows, or those that are loaded while nobody has counted them. */
   get total(): number {
-    return this.#total
+    return this.#total ?? endOf(this.#chains[0])
+  }
+
+  count({ total, buckets }: Counted): void {
+    this.#buckets = placed(buckets, 0)
+    const loaded = endOf(this.#chains[0])
+    // Rows may have come in since.
+    this.#total ??= Math.max(total, loaded)
+    if (loaded > 0) this.#onChange()
   }
 
   get error(): unknown {
@@ -116,7 +126,7 @@ export class Rows {
 
   /** Loads what is missing of the rows from `first` up to `last`, which are shown. */
   show(first: number, last: number): void {
-    const end = Math.min(last, this.#total)
+    const end = Math.min(last, this.#total ?? last)
     let missing = first
     while (missing < end && this.at(missing) !== undefined) missing++
     if (missing < end) void this.#load(missing, end)
@@ -125,7 +135,11 @@ export class Rows {
 
   async #load(from: number, to: number): Promise<void> {
     try {
-      const chain = this.#chainBefore(from) ?? (await this.#newChain(from))
+      // The newest rows are asked for at once, before anything that is asked for beside them.
+      const isFirst = this.#total === null && this.#chains.length === 0
+      const chain = isFirst
+        ? this.#begin()
+        : (this.#chainBefore(from) ?? (await this.#newChain(from)))
       if (chain === null || chain.isLoading) return
       chain.isLoading = true
       try {
@@ -141,21 +155,20 @@ export class Rows {
   }
 
   async #read(chain: Chain, to: number): Promise<void> {
-    while (chain.first + chain.rows.length < to && !chain.isDone) {
+    while (endOf(chain) < to && !chain.isDone) {
       const { items, next_cursor: next } = await this.#source.page(chain.toMs, chain.cursor)
       chain.rows.push(...items)
       chain.cursor = next
       chain.isDone = next === null
     }
     // What was deleted, or came in, since the count.
-    if (chain.isDone) this.#total = chain.first + chain.rows.length
+    if (chain.isDone) this.#total = endOf(chain)
   }
 
   /** The chain that reaches a place with a few pages. */
   #chainBefore(place: number): Chain | null {
     for (const chain of this.#chains) {
-      const end = chain.first + chain.rows.length
-      if (chain.first <= place && place - end <= FAR && !chain.isDone) return chain
+      if (chain.first <= place && place - endOf(chain) <= FAR && !chain.isDone) return chain
     }
     return null
   }
@@ -177,13 +190,16 @@ export class Rows {
         this.#buckets = this.#buckets.flatMap((one) => (one === split ? parts : [one]))
         bucket = this.#bucketAt(place)
       }
-      const { place: first = 0, toMs = Number.POSITIVE_INFINITY } = bucket ?? {}
-      const chain = { first, toMs, rows: [], cursor: null, isDone: false, isLoading: false }
-      this.#chains.push(chain)
-      return chain
+      return this.#begin(bucket)
     } finally {
       this.#isSplitting = false
     }
+  }
+
+  #begin({ place: first = 0, toMs = Number.POSITIVE_INFINITY }: Partial<Placed> = {}): Chain {
+    const chain = { first, toMs, rows: [], cursor: null, isDone: false, isLoading: false }
+    this.#chains.push(chain)
+    return chain
   }
 
   #chainWith(i: number): Chain | undefined {
@@ -207,7 +223,7 @@ export class Rows {
     if (loaded <= MOST_LOADED) return
     // A chain that is not on show goes whole; of the one that is, the rows far above.
     this.#chains = this.#chains.filter(
-      (chain) => chain.isLoading || (chain.first < last && chain.first + chain.rows.length > first),
+      (chain) => chain.isLoading || (chain.first < last && endOf(chain) > first),
     )
     for (const chain of this.#chains) {
       const above = first - FAR - chain.first
@@ -217,6 +233,10 @@ export class Rows {
     }
   }
 }
+
+/** The place after the last row that is loaded. */
+const endOf = (chain: Chain | undefined): number =>
+  chain === undefined ? 0 : chain.first + chain.rows.length
 
 /** Buckets with their places, newest first. */
 function placed(buckets: readonly Bucket[], first: number): readonly Placed[] {

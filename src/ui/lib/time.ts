@@ -23,8 +23,12 @@ export interface Span {
   readonly toMs: number
 }
 
-/** A range whose ends are no times, or are the wrong way round, is the last hour. */
-export function toSpan({ from, to }: Range, nowMs: number): Span {
+/**
+ * A range whose ends are no times, or are the wrong way round, is the last hour. Now is the end of the second, because whole
+ * seconds are counted fastest.
+ */
+export function toSpan({ from, to }: Range, atMs: number): Span {
+  const nowMs = Math.ceil(atMs / UNIT_MS.s) * UNIT_MS.s
   const fromMs = toMs(from, nowMs)
   const toEnd = toMs(to, nowMs)
   if (fromMs === null || toEnd === null || fromMs >= toEnd)

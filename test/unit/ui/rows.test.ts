@@ -53,7 +53,8 @@ function logOf(total: number, fail: () => boolean = () => false): Log {
 async function open(total: number, counted = total) {
   const log = logOf(total)
   const buckets = await log.counts({ fromMs: timeOf(total), toMs: END_MS, count: total })
-  const rows = new Rows(log, { total: counted, buckets }, () => undefined)
+  const rows = new Rows(log, () => undefined)
+  rows.count({ total: counted, buckets })
   log.asked = 0
   return { log, rows }
 }
@@ -103,7 +104,8 @@ t.test('events that came in or were deleted since the count', async (t) => {
 t.test('an error is told, and asked again', async (t) => {
   let isDown = true
   const log = logOf(100, () => isDown)
-  const rows: Rows = new Rows(log, { total: 100, buckets: [] }, () => undefined)
+  const rows: Rows = new Rows(log, () => undefined)
+  rows.count({ total: 100, buckets: [] })
   await shown(rows, 0, 10)
   t.match(rows.error, { message: 'no answer' })
   isDown = false
@@ -117,4 +119,38 @@ t.test('a row is replaced where it stands', async (t) => {
   await shown(rows, 0, 50)
   rows.replace({ ...rowOf(7), host: 'changed' })
   t.equal(rows.at(7)?.host, 'changed')
+})
+
+t.test('the newest rows are there before the counts, and those after them', async (t) => {
+  const total = 5000
+  const log = logOf(total)
+  let changes = 0
+  const rows = new Rows(log, () => changes++)
+  await shown(rows, 0, 60)
+  t.equal(rows.total, PAGE, 'what is loaded')
+  t.equal(changes, 1)
+  await shown(rows, 180, 240)
+  t.equal(rows.at(239)?.id, 239)
+  const buckets = await log.counts({ fromMs: timeOf(total), toMs: END_MS, count: total })
+  rows.count({ total, buckets })
+  t.equal(rows.total, total)
+  t.equal(rows.at(239)?.id, 239, 'what was loaded stays')
+  await shown(rows, 4900, 4950)
+  t.equal(rows.at(4949)?.id, 4949)
+})
+
+t.test('a result that ends before it is counted is known', async (t) => {
+  const rows = new Rows(logOf(70), () => undefined)
+  await shown(rows, 0, 60)
+  t.equal(rows.total, 70)
+  rows.count({ total: 90, buckets: [] })
+  t.equal(rows.total, 70, 'the rows tell')
+  let changes = 0
+  const none = new Rows(logOf(0), () => changes++)
+  none.show(0, 60)
+  none.count({ total: 0, buckets: [] })
+  t.equal(changes, 0, 'the rows are waited for')
+  await new Promise((resolve) => setImmediate(resolve))
+  t.equal(changes, 1)
+  t.equal(none.total, 0)
 })

@@ -77,6 +77,10 @@ t.test('times of an address', async (t) => {
   t.equal(toMs('2026-05-04T09:00:00Z', now), now - 3_600_000)
   t.equal(toMs('soon', now), null)
   t.same(toSpan({ from: 'now-1h', to: 'now' }, now), { fromMs: now - 3_600_000, toMs: now })
+  t.same(toSpan({ from: 'now-1h', to: 'now' }, now + 1), {
+    fromMs: now - 3_599_000,
+    toMs: now + 1000,
+  })
   t.same(toSpan({ from: 'x', to: 'now' }, now), { fromMs: now - 3_600_000, toMs: now })
   t.same(toSpan({ from: 'now', to: 'now-1h' }, now), { fromMs: now - 3_600_000, toMs: now })
   t.same(toRange({ fromMs: now, toMs: now + 1 }), {
