@@ -6,7 +6,7 @@ SELECT id
 FROM events
 WHERE ts >= fromUnixTimestamp64Milli({from_ms:Int64}) AND ts < fromUnixTimestamp64Milli({to_ms:Int64})
     AND (ts >= fromUnixTimestamp64Milli({start_ms:Int64}) OR /*repeated*/)
-    AND received_at >= fromUnixTimestamp64Milli({arrived_ms:Int64})
+    AND indexHint(received_at >= fromUnixTimestamp64Milli({arrived_ms:Int64}))
     /*conditions*/
 ORDER BY id
 LIMIT {limit:UInt32}

@@ -1,4 +1,4 @@
--- The occurrences of a time range, like event_occurrence_rows, with the conditions evaluated once for each event.
+-- The occurrences of a time range, as event_begun_rows and event_repeat_rows have them, with the conditions evaluated once for each event.
 -- Conditions and expressions come from a closed table of fragments.
 -- params: start_ms Int64, to_ms Int64, from_ms Int64 (no event of the range began before), arrived_ms Int64 (none of them arrived before)
 -- rows:   at, occurrences, begun (1 = an event that was not counted yet), and the expressions
@@ -21,7 +21,7 @@ FROM (
         SELECT id, ts AS began, events.n AS counted/*expressions*/
         FROM events
         WHERE ts >= fromUnixTimestamp64Milli({from_ms:Int64}) AND ts < fromUnixTimestamp64Milli({to_ms:Int64})
-            AND received_at >= fromUnixTimestamp64Milli({arrived_ms:Int64})
+            AND indexHint(received_at >= fromUnixTimestamp64Milli({arrived_ms:Int64}))
             /*conditions*/
     ) AS matching
     ANY LEFT JOIN (
@@ -31,6 +31,7 @@ FROM (
             FROM event_occurrences
             WHERE arrival >= toDate(fromUnixTimestamp64Milli(greatest(0, {arrived_ms:Int64} - 86400000)))
                 AND t >= toDateTime(intDiv({start_ms:Int64}, 1000), 'UTC') AND t < toDateTime(intDiv({to_ms:Int64} + 999, 1000), 'UTC')
+                /*repeats*/
             GROUP BY id, t
             HAVING repeated != 0
         )

@@ -7,7 +7,7 @@ SELECT
     constant_text, variables, attribute_names, attribute_values, tags_text, correction_reason
 FROM events
 WHERE ts >= fromUnixTimestamp64Milli({from_ms:Int64}) AND ts < fromUnixTimestamp64Milli({to_ms:Int64})
-    AND received_at >= fromUnixTimestamp64Milli({arrived_ms:Int64})
+    AND indexHint(received_at >= fromUnixTimestamp64Milli({arrived_ms:Int64}))
     /*conditions*/
 ORDER BY events.ts /*order*/, events.id /*order*/
 LIMIT {limit:UInt32}

@@ -12,18 +12,20 @@ import type { Field } from '../query/ast.js'
 import type { Condition } from './bind.js'
 import { createDictionary } from './dictionary-matches.js'
 import { matchesNothing } from './filter.js'
-import { fieldKey, keyText, type FieldNames } from './field-expression.js'
+import { fieldKey, groupOf, keyText, type FieldNames } from './field-expression.js'
 import { countEvents } from './event-count.js'
-import { beginningMs, occurrenceRows, type RangeQuestion } from './occurrences.js'
+import { readFewMatches } from './few-matches.js'
+import { beginningMs, eventRows, occurrenceRows, type RangeQuestion } from './occurrences.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
-import { rollupOf, rollupRows } from './rollup-rows.js'
+import { rollupOf, rollupRows, type Counted } from './rollup-rows.js'
+import { NO_HOURS } from './whole-hours.js'
 
 export interface CountBy {
   /** Null counts all together. */
   readonly field: Field | null
   /** Seconds of a bucket, which begins at a multiple of it since 1970; 0 for no buckets. */
   readonly stepS: number
-  readonly counted: 'occurrences' | 'events'
+  readonly counted: Counted
   /** The values that are returned. */
   readonly top: number
   readonly names: FieldNames
@@ -41,7 +43,7 @@ export interface Counts {
   readonly buckets: ReadonlyMap<number, number>
   /** Most frequent first. */
   readonly values: readonly ValueCount[]
-  /** The events of the range; null when the rollups answered, which do not count them. */
+  /** The events of the range; null when rollups counted the occurrences. */
   readonly events: number | null
   /** What has no value; null for nothing. */
   readonly without: ValueCount | null
@@ -89,6 +91,7 @@ const NOTHING: Counts = {
 interface CountOptions {
   readonly store: Pick<Store, 'query'>
   readonly retention: Kept
+  readonly fewMatches: number
 }
 
 /** Says since which time of arrival all events of these sources and severities are stored; null stands for all. */
@@ -96,9 +99,15 @@ export interface Kept {
   keptSinceMs(sources: readonly string[] | null, severities: readonly Severity[] | null): number
 }
 
+interface RowsOf {
+  /** Of a row of `events`. */
+  readonly expressions: readonly Condition[]
+  readonly counted?: Counted
+}
+
 export type Counter = ReturnType<typeof createCounter>
 
-export function createCounter({ store, retention }: CountOptions) {
+export function createCounter({ store, retention, fewMatches }: CountOptions) {
   /** Whether all events of the range are still stored. */
   const isKept = ({ fromMs, filter: { sources, severities } }: RangeQuestion): boolean =>
     fromMs >= retention.keptSinceMs(sources, severities) + MAX_AHEAD_MS
@@ -106,17 +115,22 @@ export function createCounter({ store, retention }: CountOptions) {
   const matchesOf = (question: RangeQuestion, options: RequestOptions) =>
     createDictionary(store, question.filter, options).matches(beginningMs(question), question.toMs)
 
-  /** The occurrences of a range, from the events, as a statement for a FROM clause. */
+  /** The occurrences or the events of a range, from the events, as a statement for a FROM clause. */
   const rowsOf = async (
     question: RangeQuestion,
-    expressions: readonly Condition[],
+    { expressions, counted = 'occurrences' }: RowsOf,
     options: RequestOptions,
-  ): Promise<Condition> => occurrenceRows(question, await matchesOf(question, options), expressions)
+  ): Promise<Condition> => {
+    const found = await matchesOf(question, options)
+    if (counted === 'events')
+      return eventRows(question, { found, expressions, hours: NO_HOURS, templates: [] })
+    const places = await readFewMatches(store, { question, found, most: fewMatches }, options)
+    return occurrenceRows(question, { found, expressions, places })
+  }
 
   /** The rows of a rollup that counts by what is asked for; null when none does. */
   const rolledUpRows = (question: RangeQuestion, by: CountBy): Condition | null => {
-    const isAnswered = by.counted === 'occurrences' && isKept(question)
-    const rollup = isAnswered ? rollupOf(question.filter, by) : null
+    const rollup = isKept(question) ? rollupOf(question.filter, by) : null
     return rollup === null ? null : rollupRows(question, rollup, by)
   }
 
@@ -129,7 +143,11 @@ export function createCounter({ store, retention }: CountOptions) {
     const rolledUp = rolledUpRows(question, by)
     if (rolledUp !== null) return await askRollup(store, { rows: rolledUp, by }, options)
     const key = by.field === null ? NO_VALUE : fieldKey(by.field, 'field_')
-    return await ask(store, { rows: await rowsOf(question, [key], options), by }, options)
+    return await ask(
+      store,
+      { rows: await rowsOf(question, { expressions: [key], counted: by.counted }, options), by },
+      options,
+    )
   }
 
   /** Counts of a time when events may be gone already; null when no rollup counts by what is asked for. */
@@ -175,15 +193,22 @@ async function ask(
   return toCounts(await store.query(sql, params, { ...options, settings }), by.top)
 }
 
-const askRollup = async (...asked: Parameters<typeof ask>): Promise<Counts> => ({
-  ...(await ask(...asked)),
-  events: null,
-  answeredFrom: 'rollup',
-})
+async function askRollup(
+  store: Pick<Store, 'query'>,
+  counting: Counting,
+  options: RequestOptions,
+): Promise<Counts> {
+  const counts = await ask(store, counting, options)
+  const events = counting.by.counted === 'events' ? counts.total : null
+  return { ...counts, events, answeredFrom: 'rollup' }
+}
 
 function toStatement(rows: Condition, { field, names, stepS, counted, top }: CountBy) {
   const text = field === null ? NO_VALUE : keyText(field, { key: 'key', prefix: 'text_', names })
-  const sql = countsSql.sql.replace('/*rows*/', () => rows.sql).replace('/*text*/', () => text.sql)
+  const sql = countsSql.sql
+    .replace('/*rows*/', () => rows.sql)
+    .replace('/*text*/', () => text.sql)
+    .replace('/*group*/', () => groupOf(field, 'k0'))
   const params = {
     ...rows.params,
     ...text.params,

@@ -6,13 +6,12 @@
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
-import { toConditions, type Matches } from './conditions.js'
+import type { Matches } from './conditions.js'
 import { toCounters } from './counted-hours.js'
 import type { EventFilter } from './filter.js'
-import { beginningMs, repeatedWithin, type RangeQuestion } from './occurrences.js'
-import { MAX_AHEAD_MS } from './range-rows.js'
-import { NO_HOURS, wholeHours, type WholeHours } from './rollup-rows.js'
+import { eventRows, type RangeQuestion } from './occurrences.js'
 import { toTemplateNumber } from './row-condition.js'
+import { NO_HOURS, wholeHours, type WholeHours } from './whole-hours.js'
 
 type Params = Readonly<Record<string, unknown>>
 
@@ -45,8 +44,9 @@ export async function countEvents(
   const counting = hours === NO_HOURS ? NOTHING : readHours(store, { filter, hours }, options)
   const hasMixed = filter.severities !== null || filter.priorities !== null
   const { mixed } = hasMixed ? await counting : NOTHING
-  const { sql, params } = toBegun(question, { found, hours, mixed })
-  const [ofHours, rows] = await Promise.all([counting, store.query(sql, params, options)])
+  const { sql, params } = eventRows(question, { found, hours, templates: mixed, expressions: [] })
+  const begun = { ...begunSql, sql: begunSql.sql.replace('/*rows*/', () => sql) }
+  const [ofHours, rows] = await Promise.all([counting, store.query(begun, params, options)])
   return ofHours.events + (rows[0]?.events ?? 0)
 }
 
@@ -64,31 +64,4 @@ async function readHours(
   }
   const [row] = await store.query(hoursSql, params, options)
   return row ?? NOTHING
-}
-
-interface Begun {
-  readonly found: Matches
-  readonly hours: WholeHours
-  readonly mixed: readonly string[]
-}
-
-function toBegun(question: RangeQuestion, { found, hours, mixed }: Begun) {
-  const conditions = toConditions(question.filter, { found, endMs: question.endMs })
-  const repeated = repeatedWithin(question)
-  const parts: Readonly<Record<string, string>> = {
-    conditions: conditions.map(({ sql }) => `AND ${sql}`).join('\n        '),
-    repeated: `AND ${repeated.sql}`,
-  }
-  const sql = begunSql.sql.replaceAll(/\/\*([a-z]+)\*\//g, (_, name: string) => parts[name] ?? '')
-  const params = {
-    ...repeated.params,
-    from_ms: beginningMs(question),
-    arrived_ms: Math.max(0, beginningMs(question) - MAX_AHEAD_MS),
-    to_ms: question.toMs,
-    hours_from: hours.fromS,
-    hours_until: hours.untilS,
-    hour_templates: mixed.map(BigInt),
-    ...Object.assign({}, ...conditions.map((one) => one.params)),
-  }
-  return { sql: { ...begunSql, sql }, params }
 }

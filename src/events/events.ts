@@ -10,6 +10,7 @@ import { createDensityReader } from './density.js'
 import { createEventReader, toListed } from './event.js'
 import { createFacets } from './facets.js'
 import { exportEvents, type ExportDeps, type ExportQuery } from './export.js'
+import { FEW_MATCHES } from './few-matches.js'
 import { createFields } from './fields.js'
 import { createHistogram } from './histogram.js'
 import type { EventQuestion, RangeQuestion } from './occurrences.js'
@@ -51,6 +52,8 @@ export interface EventSettings {
   readonly retention: Kept
   /** Events that arrived before may be in cold storage; 0 for none. */
   readonly coldUntilMs: () => number
+  /** Of so many matches of an index at most, the repeats are looked up alone (`few-matches.ts`). */
+  readonly fewMatches?: number
 }
 
 /** A sender of webhooks waits for ten seconds or less. */
@@ -64,11 +67,11 @@ const DEFAULTS: EventSettings = {
 /** Reads and corrects events; no other module reads their table. */
 export function createEvents(
   database: Pick<Store, 'query' | 'queryColumns' | 'change'>,
-  { dedupWindowSeconds, retention, coldUntilMs } = DEFAULTS,
+  { dedupWindowSeconds, retention, coldUntilMs, fewMatches = FEW_MATCHES } = DEFAULTS,
 ) {
   const store = notingColdReads(database, coldUntilMs)
   const density = createDensityReader(store)
-  const counter = createCounter({ store, retention })
+  const counter = createCounter({ store, retention, fewMatches })
   const windowMs = dedupWindowSeconds * 1000
   const bounded = createBoundedRange({ density, windowMs })
   const { get, counted, repeatsOf } = createEventReader(store)

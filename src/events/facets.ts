@@ -89,7 +89,7 @@ async function countFields(
   options: RequestOptions,
 ): Promise<readonly (Facet & { readonly total: number })[]> {
   const keys = fields.map((field, i) => fieldKey(field, `field${i}_`))
-  const rows = await counter.rowsOf(range, keys, options)
+  const rows = await counter.rowsOf(range, { expressions: keys }, options)
   const texts = fields.map((field, i) =>
     keyText(field, { key: `k${i}`, prefix: `text${i}_`, names }),
   )

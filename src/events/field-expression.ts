@@ -47,6 +47,15 @@ export function fieldKey(field: Field, prefix: string): Condition {
   return { sql: column, params: {} }
 }
 
+/** The fields whose keys are numbers. */
+const NUMBERED: readonly BuiltinField[] = ['severity', 'priority', 'type', 'template']
+
+/** SQL by which rows with equal keys of a field are grouped together with their bucket: of texts it is a hash of 128 bits. */
+export const groupOf = (field: Field | null, key: string): string =>
+  field === null || (field.kind === 'builtin' && NUMBERED.includes(field.name))
+    ? key
+    : `sipHash128(${key})`
+
 interface TextOf {
   /** SQL of the key. */
   readonly key: string

@@ -92,7 +92,7 @@ export function createFields({ store, counter, bounded }: FieldsOptions) {
   const fromEvents = async (question: RangeQuestion, options: RequestOptions): Promise<Fields> => {
     const expressions = ['attribute_names', 'attribute_values'].map((sql) => ({ sql, params: {} }))
     const [{ sql, params }, total] = await Promise.all([
-      counter.rowsOf(question, expressions, options),
+      counter.rowsOf(question, { expressions }, options),
       occurrencesOf(counter, question, options),
     ])
     const asked = { ...eventsSql, sql: eventsSql.sql.replace('/*rows*/', () => sql) }

@@ -7,7 +7,7 @@
 
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
-import { DAY_S, HOUR_S } from '../model/time.js'
+import { DAY_S, HOUR_S, SECOND_MS } from '../model/time.js'
 import type { Bounded, createBoundedRange } from './bounded-range.js'
 import type { CountBy, Counter, Counts } from './counts.js'
 import type { EventQuestion } from './occurrences.js'
@@ -63,7 +63,10 @@ interface HistogramOptions {
 }
 
 export function createHistogram({ store, counter, bounded }: HistogramOptions) {
-  /** Without an end the range reaches to now, or to the latest event when producers' clocks are ahead. */
+  /**
+   * Without an end the range reaches to now, or to the latest event when producers' clocks are ahead, and to the end of that
+   * second, which needs no look at the events of the second.
+   */
   const endOf = async (
     { filter, fromMs, toMs }: EventQuestion,
     signal: AbortSignal | undefined,
@@ -72,7 +75,7 @@ export function createHistogram({ store, counter, bounded }: HistogramOptions) {
     const params = { upto: END_S, sources: filter.sources ?? [] }
     const [row] = await store.query(latestSql, params, signal === undefined ? {} : { signal })
     const latestMs = row === undefined || row.found === 0 ? 0 : (row.latest + 1) * 1000
-    return Math.max(Date.now(), latestMs, fromMs + 1)
+    return Math.ceil(Math.max(Date.now(), latestMs, fromMs + 1) / SECOND_MS) * SECOND_MS
   }
 
   return async (
@@ -86,8 +89,14 @@ export function createHistogram({ store, counter, bounded }: HistogramOptions) {
       { ...question, toMs: endMs },
       signal,
       async (range, options) => {
-        const counts = await counter.countBy(range, { ...by, stepS }, options)
-        return { counts, events: counts.events ?? (await counter.events(range, options)) }
+        const asked = { ...by, stepS }
+        // Rollups of occurrences do not count events.
+        const isRolledUp = counter.isRolledUp(range, asked)
+        const [counts, events] = await Promise.all([
+          counter.countBy(range, asked, options),
+          isRolledUp ? counter.events(range, options) : null,
+        ])
+        return { counts, events: events ?? counts.events ?? 0 }
       },
     )
     const { total, values, answeredFrom } = answer.counts

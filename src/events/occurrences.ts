@@ -10,11 +10,12 @@
  * long before it.
  */
 
-import { statement } from '../clickhouse/statement.js'
+import { statement, type Statement } from '../clickhouse/statement.js'
 import type { Condition } from './bind.js'
 import { toConditions, type Matches } from './conditions.js'
 import type { EventFilter } from './filter.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
+import { NO_HOURS, type WholeHours } from './whole-hours.js'
 
 /** Which events are asked for. */
 export interface EventQuestion {
@@ -36,7 +37,9 @@ export interface RangeQuestion extends EventQuestion {
 type RepeatedRange = Pick<RangeQuestion, 'fromMs' | 'toMs' | 'windowMs'>
 type Params = Readonly<Record<string, unknown>>
 
-const cheapSql = statement<Params, never>('event_occurrence_rows')
+const begunSql = statement<Params, never>('event_begun_rows')
+const repeatSql = statement<Params, never>('event_repeat_rows')
+const templatesSql = statement<Params, never>('event_begun_templates')
 const onceSql = statement<Params, never>('event_matching_rows')
 const repeatedSql = statement<Params, { readonly id: number }>('event_repeated')
 
@@ -57,35 +60,103 @@ export const repeatedWithin = (range: RepeatedRange): Condition => ({
 const and = (conditions: readonly Condition[]): string =>
   conditions.map(({ sql }) => `AND ${sql}`).join('\n    ')
 
+/** An event by its place in the table, which is sorted by time and id. */
+export interface Place {
+  readonly id: number
+  readonly ts_ms: number
+}
+
+/** The conditions on some events: on their places, by which ClickHouse finds them, and on the ids of their repeats. */
+const amongPlaces = (places: readonly Place[]) => ({
+  conditions:
+    places.length === 0
+      ? [{ sql: '0', params: {} }]
+      : [
+          {
+            sql: 'ts IN arrayMap(ms -> fromUnixTimestamp64Milli(ms), {few_ms:Array(Int64)}) AND id IN {few:Array(UInt64)}',
+            params: { few_ms: places.map((one) => one.ts_ms), few: places.map((one) => one.id) },
+          },
+        ],
+  repeats: places.length === 0 ? 'AND 0' : 'AND id IN {few:Array(UInt64)}',
+})
+
+/** What the rows of a range are made from. */
+interface Matching {
+  /** The matches of the dictionaries in the range. */
+  readonly found: Matches
+  /** Of a row of `events`; they are called k0, k1 … */
+  readonly expressions: readonly Condition[]
+}
+
+interface MatchingEvents extends Matching {
+  /** Their events are counted elsewhere, but for those of the templates, decimal numbers. */
+  readonly hours: WholeHours
+  readonly templates: readonly string[]
+}
+
+interface MatchingOccurrences extends Matching {
+  /** All events that match, when they are known. */
+  readonly places: readonly Place[] | undefined
+}
+
+/** The events of a range as a statement for a FROM clause, with the columns at, occurrences, begun (1), and the expressions. */
+export function eventRows(
+  question: RangeQuestion,
+  { hours, templates, ...matching }: MatchingEvents,
+): Condition {
+  const conditions = toConditions(question.filter, { ...matching, endMs: question.endMs })
+  const statements = [begunSql, ...(templates.length === 0 ? [] : [templatesSql])]
+  const { sql, params } = withParts(statements, question, { ...matching, conditions, repeats: '' })
+  const ofHours = { hours_from: hours.fromS, hours_until: hours.untilS }
+  const ofTemplates = templates.length === 0 ? {} : { hour_templates: templates.map(BigInt) }
+  return { sql, params: { ...params, ...ofHours, ...ofTemplates } }
+}
+
 /**
- * The occurrences of a range as a statement for a FROM clause.
- *
- * @param expressions of a row of `events`; they are called k0, k1 …
+ * The occurrences of a range as a statement for a FROM clause, with the columns at, occurrences, begun (1 for an event that was not
+ * counted yet), and the expressions.
  */
 export function occurrenceRows(
   question: RangeQuestion,
-  found: Matches,
-  expressions: readonly Condition[],
+  { places, ...matching }: MatchingOccurrences,
 ): Condition {
-  const { filter, toMs, endMs } = question
-  const conditions = toConditions(filter, { found, endMs })
-  const begun = beginningMs(question)
-  const repeated = repeatedWithin(question)
+  const { filter, endMs } = question
+  const few = places === undefined ? null : amongPlaces(places)
+  const conditions = few?.conditions ?? toConditions(filter, { ...matching, endMs })
+  const parts = { ...matching, conditions, repeats: few?.repeats ?? '' }
+  // Texts and attributes are evaluated once; columns are read faster twice than joined with the repeats of all events.
+  const isCheap = few === null && filter.terms.length + filter.clauses.length === 0
+  const { sql, params } = withParts(isCheap ? [begunSql, repeatSql] : [onceSql], question, parts)
+  const { fromS: hours_from, untilS: hours_until } = NO_HOURS
+  return { sql, params: isCheap ? { ...params, hours_from, hours_until } : params }
+}
+
+interface Parts extends Pick<Matching, 'expressions'> {
+  readonly conditions: readonly Condition[]
+  /** A condition on the repeats. */
+  readonly repeats: string
+}
+
+function withParts(
+  statements: readonly Statement<Params, never>[],
+  range: RangeQuestion,
+  { conditions, expressions, repeats }: Parts,
+): Condition {
+  const repeated = repeatedWithin(range)
   const parts: Readonly<Record<string, string>> = {
     conditions: and(conditions),
     expressions: expressions.map(({ sql }, i) => `, ${sql} AS k${i}`).join(''),
     names: expressions.map((_, i) => `, k${i}`).join(''),
     repeated: `AND ${repeated.sql}`,
+    repeats,
   }
-  // Texts and attributes are evaluated once; columns are read faster twice than joined with the repeats of all events.
-  const isCheap = filter.terms.length + filter.clauses.length === 0
-  const { sql } = isCheap ? cheapSql : onceSql
+  const sql = statements.map((one) => one.sql).join('\nUNION ALL\n')
   return {
-    sql: sql.replaceAll(/\/\*([a-z ]+)\*\//g, (_, name: string) => parts[name] ?? ''),
+    sql: sql.replaceAll(/\/\*([a-z]+)\*\//g, (_, name: string) => parts[name] ?? ''),
     params: {
       ...repeated.params,
-      from_ms: begun,
-      to_ms: toMs,
+      from_ms: beginningMs(range),
+      to_ms: range.toMs,
       ...Object.assign({}, ...[...conditions, ...expressions].map(({ params }) => params)),
     },
   }

@@ -12,31 +12,35 @@
  * Events are dropped sooner than rollups, so a range is left to the events when some of its own may be gone.
  */
 
-import { statement } from '../clickhouse/statement.js'
+import { statement, type Statement } from '../clickhouse/statement.js'
 import { PRIORITIES, SEVERITIES } from '../model/event.js'
 import { HOUR_S, SECOND_MS } from '../model/time.js'
 import type { BuiltinField, Field } from '../query/ast.js'
-import { renamed, type Condition } from './bind.js'
+import type { Condition } from './bind.js'
 import type { EventFilter } from './filter.js'
 import { toConditions } from './conditions.js'
 import { fieldKey } from './field-expression.js'
-import { occurrenceRows, type RangeQuestion } from './occurrences.js'
-import { END_MS } from './range-rows.js'
+import { eventRows, type RangeQuestion } from './occurrences.js'
+import { END_MS, MAX_AHEAD_MS } from './range-rows.js'
 import { toTemplateNumber } from './row-condition.js'
+import { NO_HOURS, wholeHours } from './whole-hours.js'
 
 type Params = Readonly<Record<string, unknown>>
 
 const seriesSql = statement<Params, never>('series_rows')
 const templatesSql = statement<Params, never>('template_rows')
-const secondSql = statement<Params, never>('second_rows')
+const secondSql = statement<Params, never>('second_rest_rows')
+const hourSql = statement<Params, never>('hour_rest_rows')
 const hostsSql = statement<Params, never>('host_rows')
 
 const MINUTE_S = 60
-const END_S = END_MS / SECOND_MS
 const NO_MATCHES = { constantTexts: [], hosts: [] }
+
+export type Counted = 'occurrences' | 'events'
 
 interface RolledUp {
   readonly field: Field | null
+  readonly counted: Counted
   /** Of the buckets that the rows are counted in; 0 for one. */
   readonly stepS: number
 }
@@ -54,34 +58,20 @@ type Rollup = keyof typeof ROLLUPS
 const NAMES = ['series', 'templates', 'hosts'] as const satisfies readonly Rollup[]
 
 /** The rollup that counts by these filters, by this field and in such steps; null for none. */
-export function rollupOf(filter: EventFilter, { field, stepS }: RolledUp): Rollup | null {
+export function rollupOf(filter: EventFilter, { field, stepS, counted }: RolledUp): Rollup | null {
   const { terms, clauses } = filter
   if (terms.length > 0 || clauses.length > 0 || field?.kind === 'attribute') return null
   const dimensions = dimensionsOf(filter, field)
+  if (counted === 'events') {
+    const isKnown = stepS % HOUR_S === 0 && [...dimensions].every((one) => one === 'template')
+    return isKnown ? 'templates' : null
+  }
   if (dimensions.has('severity') && dimensions.has('priority')) return null
   const isCounting = (rollup: Rollup): boolean => {
     const { stepS: ownS, dimensions: own } = ROLLUPS[rollup]
     return stepS % ownS === 0 && [...dimensions].every((one) => own.some((name) => name === one))
   }
   return NAMES.find(isCounting) ?? null
-}
-
-/** A time range that begins and ends with an hour. Both are in seconds since 1970, and the end is exclusive. */
-export interface WholeHours {
-  readonly fromS: number
-  readonly untilS: number
-}
-
-/** Hours after all times: none. */
-export const NO_HOURS: WholeHours = { fromS: END_S, untilS: END_S }
-
-/** The hours of a range whose events `template_stats` counts. */
-export function wholeHours({ filter, fromMs, toMs }: RangeQuestion): WholeHours {
-  const hourMs = HOUR_S * SECOND_MS
-  const fromS = Math.ceil(fromMs / hourMs) * HOUR_S
-  const untilS = Math.min(Math.floor(toMs / hourMs) * HOUR_S, END_S)
-  const isCounted = filter.terms.length + filter.clauses.length === 0
-  return isCounted && fromS < untilS ? { fromS, untilS } : NO_HOURS
 }
 
 function dimensionsOf(
@@ -106,6 +96,7 @@ export function rollupRows(
   rollup: Rollup,
   by: RolledUp,
 ): Condition | null {
+  if (by.counted === 'events') return rolledUpEvents(question, by)
   const { filter, fromMs, toMs } = question
   const isSeries = rollup === 'series'
   const stepMs = ROLLUPS[rollup].stepS * SECOND_MS
@@ -115,21 +106,20 @@ export function rollupRows(
   const lastMs = Math.min(whole * stepMs, END_MS)
   if (firstMs >= lastMs) return null
   const key = by.field === null ? NO_VALUE : fieldKey(by.field, 'field_')
-  const ends = isSeries
-    ? [
-        { prefix: 'first_', rows: restOfSecond(filter, key, { fromMs, toMs: firstMs, sign: 1 }) },
-        {
-          prefix: 'last_',
-          rows: restOfSecond(filter, key, { fromMs: toMs, toMs: lastMs, sign: -1 }),
-        },
-      ]
-    : [
-        { prefix: 'first_', rows: endOf(question, key, { fromMs, toMs: firstMs }) },
-        { prefix: 'last_', rows: endOf(question, key, { fromMs: lastMs, toMs }) },
-      ]
+  const rest = isSeries
+    ? restOf(question, `toString(${key.sql})`, {
+        statement: secondSql,
+        first: { fromMs, toMs: firstMs },
+        last: { fromMs: toMs, toMs: lastMs },
+      })
+    : restOf(question, key.sql, {
+        statement: hourSql,
+        first: { fromMs, toMs: firstMs },
+        last: { fromMs: lastMs, toMs },
+      })
   const parts = [
     rowsOf(rollup, filter, { ...by, firstS: firstMs / SECOND_MS, lastS: lastMs / SECOND_MS }),
-    ...ends.flatMap(({ rows, prefix }) => (rows === null ? [] : [renamed(rows, prefix)])),
+    ...(rest === null ? [] : [rest]),
   ]
   return {
     sql: parts.map(({ sql }) => sql).join('\nUNION ALL\n'),
@@ -137,27 +127,63 @@ export function rollupRows(
   }
 }
 
-interface End {
-  readonly fromMs: number
-  readonly toMs: number
+function rolledUpEvents(question: RangeQuestion, { field }: RolledUp): Condition | null {
+  const hours = wholeHours(question)
+  if (hours === NO_HOURS) return null
+  const { sources, templateIds } = question.filter
+  const events = 'toInt64(template_stats.events)'
+  const whole = templatesSql.sql
+    .replace('/*counted*/', events)
+    .replace('/*begun*/', events)
+    .replace('/*value*/', valueOf(field))
+  const rest = eventRows(question, {
+    found: NO_MATCHES,
+    expressions: [field === null ? NO_VALUE : fieldKey(field, 'field_')],
+    hours,
+    templates: [],
+  })
+  const ofTemplates = {
+    sources: sources ?? [],
+    template_ids: (templateIds ?? []).map(toTemplateNumber),
+  }
+  return { sql: `${whole}\nUNION ALL\n${rest.sql}`, params: { ...ofTemplates, ...rest.params } }
 }
 
-/** @returns null for nothing */
-const endOf = (question: RangeQuestion, key: Condition, end: End): Condition | null =>
-  end.fromMs >= end.toMs ? null : occurrenceRows({ ...question, ...end }, NO_MATCHES, [key])
+type Part = Pick<RangeQuestion, 'fromMs' | 'toMs'>
 
-function restOfSecond(
-  filter: EventFilter,
-  key: Condition,
-  { fromMs, toMs, sign }: End & { readonly sign: 1 | -1 },
+interface Rest {
+  readonly statement: Statement<Params, never>
+  readonly first: Part
+  readonly last: Part
+}
+
+/**
+ * What the events tell about two parts of a range.
+ *
+ * @param value SQL of the counted value
+ * @returns null when both are empty
+ */
+function restOf(
+  { filter, windowMs }: RangeQuestion,
+  value: string,
+  { statement: { sql }, first, last }: Rest,
 ): Condition | null {
-  if (fromMs >= toMs) return null
-  const conditions = toConditions(filter, { found: NO_MATCHES, endMs: toMs })
-  const sql = secondSql.sql
-    .replaceAll('/*conditions*/', conditions.map((one) => `AND ${one.sql}`).join('\n    '))
-    .replaceAll('/*value*/', `toString(${key.sql})`)
-  const params = { sign, start_ms: fromMs, to_ms: toMs, ...key.params }
-  return { sql, params: Object.assign(params, ...conditions.map((one) => one.params)) }
+  if (first.fromMs >= first.toMs && last.fromMs >= last.toMs) return null
+  const conditions = toConditions(filter, { found: NO_MATCHES, endMs: last.toMs })
+  const params = {
+    first_from_ms: first.fromMs,
+    first_to_ms: first.toMs,
+    last_from_ms: last.fromMs,
+    last_to_ms: last.toMs,
+    window_ms: windowMs,
+    arrived_ms: Math.max(0, first.fromMs - windowMs - MAX_AHEAD_MS),
+  }
+  return {
+    sql: sql
+      .replaceAll('/*conditions*/', () => conditions.map((one) => `AND ${one.sql}`).join('\n    '))
+      .replaceAll('/*value*/', () => value),
+    params: Object.assign(params, ...conditions.map((one) => one.params)),
+  }
 }
 
 interface Whole extends RolledUp {
@@ -175,7 +201,7 @@ function rowsOf(rollup: Rollup, filter: EventFilter, whole: Whole): Condition {
   const { sql } = rollup === 'series' ? seriesSql : templatesSql
   const ids = (filter.templateIds ?? []).map(toTemplateNumber)
   return {
-    sql: sql.replace('/*counted*/', counted).replace('/*value*/', value),
+    sql: sql.replace('/*counted*/', counted).replace('/*begun*/', '0').replace('/*value*/', value),
     params:
       rollup === 'series'
         ? { ...partsOf(firstS, lastS, stepS), sources }
@@ -225,7 +251,9 @@ function expressionsOf(
     return { counted: `toInt64(${pair}.2)`, value: `${pair}.1` }
   }
   const sum = counters.map((name) => name.toLowerCase()).join(' + ')
-  const keys = { source: 'toString(source)', template: 'template_id' }
-  const value = isOf('source') ? keys.source : isOf('template') ? keys.template : "''"
-  return { counted: `toInt64(${sum})`, value }
+  return { counted: `toInt64(${sum})`, value: valueOf(field) }
 }
+
+/** SQL of a value by which each row of a rollup is counted. */
+const valueOf = (field: Field | null): string =>
+  field?.name === 'source' ? 'toString(source)' : field?.name === 'template' ? 'template_id' : "''"

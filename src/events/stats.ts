@@ -146,7 +146,7 @@ async function grouped(
     ...fields.map((field, i) => fieldKey(field, `field${i}_`)),
     ...numbers.map((path, i) => bound(`number${i}_`, (bind) => attributeNumber(path, bind))),
   ]
-  const rows = await counter.rowsOf(range, expressions, options)
+  const rows = await counter.rowsOf(range, { expressions }, options)
   const texts = fields.map((field, i) =>
     keyText(field, { key: `k${i}`, prefix: `text${i}_`, names }),
   )

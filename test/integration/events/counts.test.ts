@@ -260,6 +260,7 @@ void test('whatever counts, counts the same', async (t) => {
     dedupWindowSeconds: DEDUP_WINDOW_S,
     retention: { keptSinceMs: () => Date.now() - 90 * DAY_MS },
     coldUntilMs: () => 0,
+    fewMatches: 20,
   })
   const base = modelOf(all)
   const names = { ...NAMES, applications: () => NAMES.applications }
