@@ -1,5 +1,5 @@
 import type { TargetedKeyboardEvent } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 import { Icon } from '../lib/icon.js'
 import type { IconName } from '../lib/icon-names.js'
@@ -125,7 +125,8 @@ export function Palette() {
   const dialog = useRef<HTMLDialogElement>(null)
   const [typed, setTyped] = useState('')
   const [chosen, setChosen] = useState(0)
-  useEffect(() => dialog.current?.showModal(), [])
+  // Before the next key, which is typed into it.
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   const known = useLoad('known', findKnown).value ?? []
   const found = commands(typed.trim(), known)
   const close = (): void => {
