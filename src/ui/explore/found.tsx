@@ -56,8 +56,6 @@ function useRows(run: Run, key: string): State {
   return state
 }
 
-const PRIORITY_KEYS = { 1: 'P1', 2: 'P2', 3: 'P3', 4: 'P4' } as const
-
 /** The events of a run, or what there is instead of them. */
 export function Found(props: FoundProps) {
   const { run, runKey, openId, onOpen, onLine, onTab, correction } = props
@@ -75,53 +73,57 @@ export function Found(props: FoundProps) {
   if (rows === null) return <div class="found waiting" aria-busy="true" />
   if (rows.total === 0) return <NothingFound run={run} onLine={onLine} />
 
-  const keys = (row: Row | undefined): readonly Binding[] => [
-    ...Object.entries(PRIORITY_KEYS).map(([key, priority]) => ({
-      key,
-      label: `set the priority ${priority}`,
-      run: () => {
-        const id = openId ?? row?.id
-        if (id !== undefined) correction.correct({ id }, priority)
+  const keys = (row: Row | undefined): readonly Binding[] => {
+    const withId = (act: (id: number) => void) => () => {
+      const id = openId ?? row?.id
+      if (id !== undefined) act(id)
+    }
+    return [
+      ...([1, 2, 3, 4] as const).map((n) => ({
+        key: String(n),
+        label: `set the priority P${n}`,
+        run: withId((id) => correction.correct({ id }, `P${n}`)),
+      })),
+      {
+        key: 'c',
+        label: 'context of the event',
+        run: withId((id) => {
+          onOpen(id)
+          onTab('context')
+        }),
       },
-    })),
-    {
-      key: 'c',
-      label: 'context of the event',
-      run: () => {
-        const id = openId ?? row?.id
-        if (id === undefined) return
-        onOpen(id)
-        onTab('context')
+      {
+        key: 'm',
+        label: 'mute the template of the event',
+        run: () => row !== undefined && onLine(without(run.line, 'template', row.template_id)),
       },
-    },
-    {
-      key: 'm',
-      label: 'mute the template of the event',
-      run: () => row !== undefined && onLine(without(run.line, 'template', row.template_id)),
-    },
-    {
-      key: 'y',
-      label: 'copy the message',
-      run: () =>
-        row !== undefined && void import('../later.js').then(({ copyMessage }) => copyMessage(row)),
-    },
-    {
-      key: 'e',
-      label: 'export all events as NDJSON',
-      run: () =>
-        void import('../later.js').then(({ exportRun }) => exportRun(run, 'ndjson', rows.total)),
-    },
-    {
-      key: 'i',
-      label: 'open an incident from the event',
-      run: () => row !== undefined && props.onIncident(row),
-    },
-    {
-      key: 'L',
-      label: 'copy a link with absolute times',
-      run: () => void import('../later.js').then(({ copyLink }) => copyLink(run)),
-    },
-  ]
+      {
+        key: 'y',
+        label: 'copy the message',
+        run: () =>
+          row !== undefined &&
+          void import('../later.js').then(({ copyMessage }) => copyMessage(row)),
+      },
+      {
+        key: 'e',
+        label: 'export all events as NDJSON',
+        run: () =>
+          void import('../later.js').then(({ exportRun }) =>
+            exportRun(run, 'ndjson', rows.counted),
+          ),
+      },
+      {
+        key: 'i',
+        label: 'open an incident from the event',
+        run: () => row !== undefined && props.onIncident(row),
+      },
+      {
+        key: 'L',
+        label: 'copy a link with absolute times',
+        run: () => void import('../later.js').then(({ copyLink }) => copyLink(run)),
+      },
+    ]
+  }
   return (
     <section class="found" aria-label="Events">
       {error !== null && <Failed error={error} onRetry={props.onRetry} />}

@@ -82,6 +82,11 @@ export class Rows {
     return this.#total ?? endOf(this.#chains[0])
   }
 
+  /** Null until it is known. */
+  get counted(): number | null {
+    return this.#total
+  }
+
   count({ total, buckets }: Counted): void {
     this.#buckets = placed(buckets, 0)
     const loaded = endOf(this.#chains[0])
