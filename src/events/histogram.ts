@@ -91,10 +91,10 @@ export function createHistogram({ store, counter, bounded }: HistogramOptions) {
       async (range, options) => {
         const asked = { ...by, stepS }
         // Rollups of occurrences do not count events.
-        const isRolledUp = counter.isRolledUp(range, asked)
+        const isApart = by.counted === 'occurrences' && counter.isRolledUp(range, asked)
         const [counts, events] = await Promise.all([
           counter.countBy(range, asked, options),
-          isRolledUp ? counter.events(range, options) : null,
+          isApart ? counter.events(range, options) : null,
         ])
         return { counts, events: events ?? counts.events ?? 0 }
       },
