@@ -14,7 +14,7 @@ import { createDictionary } from './dictionary-matches.js'
 import { matchesNothing } from './filter.js'
 import { fieldKey, groupOf, keyText, type FieldNames } from './field-expression.js'
 import { countEvents } from './event-count.js'
-import { readFewMatches } from './few-matches.js'
+import { findFewMatches } from './few-matches.js'
 import { beginningMs, eventRows, occurrenceRows, type RangeQuestion } from './occurrences.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
 import { rollupOf, rollupRows, type Counted } from './rollup-rows.js'
@@ -124,7 +124,7 @@ export function createCounter({ store, retention, fewMatches }: CountOptions) {
     const found = await matchesOf(question, options)
     if (counted === 'events')
       return eventRows(question, { found, expressions, hours: NO_HOURS, templates: [] })
-    const places = await readFewMatches(store, { question, found, most: fewMatches }, options)
+    const places = await findFewMatches(store, { question, found, most: fewMatches }, options)
     return occurrenceRows(question, { found, expressions, places })
   }
 

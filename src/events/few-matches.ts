@@ -25,7 +25,7 @@ interface Asked {
  *
  * @returns undefined when there may be more
  */
-export async function readFewMatches(
+export async function findFewMatches(
   store: Pick<Store, 'query'>,
   { question, found, most }: Asked,
   options: RequestOptions,

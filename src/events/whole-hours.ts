@@ -1,5 +1,5 @@
 import { HOUR_S, SECOND_MS } from '../model/time.js'
-import type { RangeQuestion } from './occurrences.js'
+import type { EventFilter } from './filter.js'
 import { END_MS } from './range-rows.js'
 
 /** A time range that begins and ends with an hour. Both are in seconds since 1970, and the end is exclusive. */
@@ -14,8 +14,15 @@ const HOUR_MS = HOUR_S * SECOND_MS
 /** Hours after all times: none. */
 export const NO_HOURS: WholeHours = { fromS: END_S, untilS: END_S }
 
+interface Range {
+  readonly filter: EventFilter
+  readonly fromMs: number
+  /** Exclusive. */
+  readonly toMs: number
+}
+
 /** The hours of a range whose events `template_stats` counts. */
-export function wholeHours({ filter, fromMs, toMs }: RangeQuestion): WholeHours {
+export function wholeHours({ filter, fromMs, toMs }: Range): WholeHours {
   const fromS = Math.ceil(fromMs / HOUR_MS) * HOUR_S
   const untilS = Math.min(Math.floor(toMs / HOUR_MS) * HOUR_S, END_S)
   const isCounted = filter.terms.length + filter.clauses.length === 0
