@@ -4,7 +4,7 @@ import { Explore } from './explore/explore.js'
 import { useKeys } from './lib/keys.js'
 import { lazy } from './lib/lazy.js'
 import { followLinks, go, place } from './lib/router.js'
-import { duty, findSession, user } from './lib/session.js'
+import { duty, user } from './lib/session.js'
 import {
   areKeysOpen,
   draft,
@@ -18,8 +18,6 @@ import { Rail } from './shell/rail.js'
 import { SCREENS } from './shell/screens.js'
 
 export function App() {
-  useEffect(() => void findSession(), [])
-  if (user.value === undefined) return null
   if (user.value === null) return <LogIn />
   return duty.value === '' ? <Shell /> : <Duty />
 }

@@ -75,10 +75,15 @@ const outputOf = (entry) =>
   basename(
     Object.entries(metafile.outputs).find(([, { entryPoint }]) => entryPoint === entry)?.[0] ?? '',
   )
+const script = outputOf('src/ui/main.tsx')
 const names = {
   icon,
   sprite,
-  script: outputOf('src/ui/main.tsx'),
+  script,
+  // What the script imports is fetched beside it.
+  first: basename(metafile.outputs[`${OUT}/${script}`].imports[0].path),
+  // The page's own mark is the first thing that is seen.
+  mark: /<svg[^]*<\/svg>/.exec(read('shell/mark.tsx'))[0],
   style: outputOf('src/ui/styles/page.css'),
 }
 writeFileSync(

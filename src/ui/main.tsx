@@ -1,6 +1,9 @@
 import { render } from 'preact'
 
 import { App } from './app.js'
+import { findSession } from './lib/session.js'
 
 const root = document.getElementById('page')
+// Until it is known who is logged in, the document shows the empty shell.
+await findSession()
 if (root !== null) render(<App />, root)

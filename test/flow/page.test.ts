@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import type { Page } from 'playwright-core'
+import type { Page, Request } from 'playwright-core'
 import t, { type Test } from 'tap'
 
 import { fillWithDemo } from '../../src/demo/demo.js'
@@ -127,8 +127,16 @@ async function explore(
 ): Promise<void> {
   t.comment('Explore')
   seen.loaded.clear()
+  let sessions = 0
+  const countSession = (request: Request): void => {
+    if (request.url().endsWith('/api/auth/me')) sessions++
+  }
+  page.on('request', countSession)
   await page.goto(`${service.api}/explore?from=now-2h`)
   await page.waitForSelector('.events .row')
+  page.off('request', countSession)
+  t.equal(sessions, 1, 'the page asks once who is logged in')
+  t.equal(await page.locator('.shell').count(), 1, 'the empty shell of the document is gone')
   await page.waitForSelector('.fields .value')
   t.ok(
     bytesOf(seen, '.js') <= FIRST_JS_BYTES,

@@ -9,16 +9,14 @@ export interface User {
   readonly role: 'viewer' | 'manager' | 'admin' | 'superadmin'
 }
 
-/** Null when nobody is logged in; undefined while that is not known. */
-export const user = signal<User | null | undefined>(undefined)
+/** Null when nobody is logged in. */
+export const user = signal<User | null>(null)
 
 const RANKS = ['viewer', 'manager', 'admin', 'superadmin'] as const
 
 /** Whether the user's role allows what this one does. */
 export const may = (role: User['role']): boolean =>
-  user.value !== null &&
-  user.value !== undefined &&
-  RANKS.indexOf(user.value.role) >= RANKS.indexOf(role)
+  user.value !== null && RANKS.indexOf(user.value.role) >= RANKS.indexOf(role)
 
 whenLoggedOut(() => {
   user.value = null
