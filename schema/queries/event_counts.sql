@@ -1,6 +1,7 @@
 -- Occurrences or events by the values of one field and by time; one row has the sums of all.
--- Texts are grouped by a hash of 128 bits, which takes a quarter of the time (bench/NOTES.md). The first other row is of those without a value; then the most frequent values come first. The rows come from a closed table of
--- fragments; each has at, occurrences, begun and k0.
+-- Texts are grouped by a hash of 128 bits, which takes a quarter of the time (bench/NOTES.md).
+-- The first other row is of those without a value; then the most frequent values come first.
+-- The rows come from a closed table of fragments; each has at, occurrences, begun and k0.
 -- params: step_s Int64 (0 = no buckets), by_events UInt8 (1 = events are counted), limit UInt32
 -- rows:   value String ('' in the row of sums), is_sum UInt8, counted, events (0 from rollups), known (distinct values), bucket_s Array(Int64), bucket_n Array(Int64)
 SELECT
