@@ -1,5 +1,5 @@
 -- Repeats of the events of conditions by slots of their arrival and by groups. The fragments come from a closed table.
--- params: from_ms Int64, to_ms Int64, oldest_ms Int64, most UInt32 (rows)
+-- params: from_ms Int64, to_ms Int64, oldest_ms Int64, most UInt32 (the most rows that are read)
 -- rows:   slot, group_values, counts
 SELECT
     /*slot*/ AS slot,

@@ -1,5 +1,5 @@
 -- How many events were stored after some blocks, up to others.
--- The conditions come from a closed table of fragments.
+-- The SQL of the conditions is put in from fixed fragments.
 -- params: none
 -- rows:   matched
 SELECT count() AS matched

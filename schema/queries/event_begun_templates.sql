@@ -1,5 +1,5 @@
 -- The events of some templates that began in whole hours.
--- Conditions and expressions come from a closed table of fragments.
+-- The SQL of conditions and expressions is put in from fixed fragments.
 -- params: arrived_ms Int64 (none of them arrived before), hours_from UInt32, hours_until UInt32 (seconds since 1970), hour_templates Array(UInt64) (ClickHouse reads all rows for an empty list)
 -- rows:   at, occurrences, begun (1)
 SELECT events.ts AS at, toInt64(events.n) AS occurrences, 1 AS begun

@@ -1,5 +1,5 @@
 -- The constant texts of some sources that contain at least one word of a search: 1 for each word contained.
--- The conditions come from a closed table of fragments.
+-- The SQL of the conditions is put in from fixed fragments.
 -- params: none
 -- rows:   text String, words Array(UInt8)
 SELECT DISTINCT constant_text AS text, [/*conditions*/] AS words

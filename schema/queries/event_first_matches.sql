@@ -1,5 +1,5 @@
 -- Some of the events that match, in any order.
--- The conditions come from a closed table of fragments.
+-- The SQL of the conditions is put in from fixed fragments.
 -- params: from_ms Int64, to_ms Int64, arrived_ms Int64 (none of them arrived before), limit UInt32
 -- rows:   id UInt64, ts_ms
 SELECT id, toUnixTimestamp64Milli(ts) AS ts_ms

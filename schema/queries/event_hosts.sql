@@ -1,5 +1,5 @@
 -- The hosts of some hours and sources whose names contain at least one word of a search: 1 for each word contained.
--- The conditions come from a closed table of fragments. They are evaluated once per name while they stay out of the
+-- The SQL of the conditions is put in from fixed fragments. They are evaluated once per name while they stay out of the
 -- subquery (query_plan_filter_push_down = 0), where they would be evaluated once per row.
 -- params: from UInt32, until UInt32
 -- rows:   text String, words Array(UInt8)

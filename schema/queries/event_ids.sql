@@ -1,5 +1,5 @@
 -- The events of a time range: those that began in it, and those that began before and are repeated in it; ids ascend.
--- The conditions come from a closed table of fragments.
+-- The SQL of the conditions is put in from fixed fragments.
 -- params: start_ms Int64, to_ms Int64, from_ms Int64 (no event of the range began before), arrived_ms Int64 (none of them arrived before), limit UInt32
 -- rows:   id UInt64
 SELECT id

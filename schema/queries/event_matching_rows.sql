@@ -1,5 +1,5 @@
 -- The occurrences of a time range, as event_begun_rows and event_repeat_rows have them, with the conditions evaluated once for each event.
--- Conditions and expressions come from a closed table of fragments.
+-- The SQL of conditions and expressions is put in from fixed fragments.
 -- params: start_ms Int64, to_ms Int64, from_ms Int64 (no event of the range began before), arrived_ms Int64 (none of them arrived before)
 -- rows:   at, occurrences, begun (1 = an event that was not counted yet), and the expressions
 SELECT one.1 AS at, one.2 AS occurrences, one.3 AS begun/*names*/

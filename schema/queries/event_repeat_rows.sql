@@ -1,7 +1,7 @@
 -- The repeats of a time range, each in its second or, in that of its event, at the time of the event.
--- Conditions and expressions come from a closed table of fragments.
+-- The SQL of conditions and expressions is put in from fixed fragments.
 -- params: start_ms Int64, to_ms Int64, arrived_ms Int64 (no event of the range arrived before), from_ms Int64 (none began before)
--- rows:   at, occurrences, begun (0), and the expressions
+-- rows:   at, occurrences, begun (0, because the events are counted by event_begun_rows), k0, k1 … (the expressions)
 SELECT greatest(toDateTime64(repeats.t, 3, 'UTC'), matching.ts) AS at, toInt64(repeats.repeated) AS occurrences, 0 AS begun/*names*/
 FROM (
     SELECT id, ts/*expressions*/

@@ -1,7 +1,7 @@
 -- What begins in the seconds that a time range cuts: after its start, to add, and after its end, to take off. The repeats of other events
 -- have the beginning of the second.
--- Conditions and expressions come from a closed table of fragments.
--- params: first_from_ms Int64, first_to_ms Int64 (after the start), last_from_ms Int64, last_to_ms Int64 (after the end)
+-- The SQL of conditions and expressions is put in from fixed fragments.
+-- params: first_from_ms Int64, first_to_ms Int64 (from the start of the range to the end of that second), last_from_ms Int64, last_to_ms Int64 (from the end of the range to the end of that second)
 -- rows:   at, occurrences, begun (0), k0
 SELECT
     matching.ts AS at, if(matching.ts < fromUnixTimestamp64Milli({first_to_ms:Int64}), 1, -1) * (matching.n + repeats.n) AS occurrences,

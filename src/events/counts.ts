@@ -115,7 +115,7 @@ export function createCounter({ store, retention, fewMatches }: CountOptions) {
   const matchesOf = (question: RangeQuestion, options: RequestOptions) =>
     createDictionary(store, question.filter, options).matches(beginningMs(question), question.toMs)
 
-  /** The occurrences or the events of a range, from the events, as a statement for a FROM clause. */
+  /** A statement for a FROM clause that reads the occurrences or the events of a range from the table `events`. */
   const rowsOf = async (
     question: RangeQuestion,
     { expressions, counted = 'occurrences' }: RowsOf,

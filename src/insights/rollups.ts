@@ -69,7 +69,7 @@ export interface ContributorCounts {
   readonly name: string
   readonly before: number
   readonly during: number
-  /** Those of them that are errors, where they are counted apart. */
+  /** How many of these are errors; left out where errors are not counted apart. */
   readonly errors?: { readonly before: number; readonly during: number }
 }
 

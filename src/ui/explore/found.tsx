@@ -46,7 +46,7 @@ function useRows(run: Run, key: string): State {
       if (!signal.aborted) setState({ rows, error: rows.error })
     })
     rows.show(0, 60)
-    // Without the counts the rows are read one page after the other.
+    // Until the counts are there, and when they fail, one page of rows is read after the other.
     askCounts(run, signal).then(
       (counted) => rows.count(counted),
       () => undefined,

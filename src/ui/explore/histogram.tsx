@@ -217,7 +217,7 @@ function draw(root: HTMLElement, histogram: Histogram, { onHover, onSelect }: Ha
         gap: 2,
         space: 90,
         grid: { show: false },
-        // A name at the edge would cover the 0 of the other axis, or be cut: there the day is left out.
+        // A label at the left edge would cover the 0 of the other axis and is left out; one at the right edge has no room for its day.
         values: (plot, ticks) =>
           labels(ticks).map((text, i) => {
             const [x, right] = [plot.valToPos(ticks[i] ?? 0, 'x'), plot.valToPos(end, 'x')]

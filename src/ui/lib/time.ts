@@ -24,8 +24,8 @@ export interface Span {
 }
 
 /**
- * A range whose ends are no times, or are the wrong way round, is the last hour. Now is the end of the second, because whole
- * seconds are counted fastest.
+ * A range whose ends are no times, or are the wrong way round, is the last hour. `now` is rounded up to the next second, because
+ * ranges of whole seconds are counted fastest.
  */
 export function toSpan({ from, to }: Range, atMs: number): Span {
   const nowMs = Math.ceil(atMs / UNIT_MS.s) * UNIT_MS.s
