@@ -79,6 +79,9 @@ export const runParams = ({ line, span }: Run) => ({
   end_time: iso(span.toMs - 1),
 })
 
+export const askFields = (run: Run, signal: AbortSignal): Promise<FieldsReply> =>
+  call<FieldsReply>(pathWith('/api/logs/fields', runParams(run)), { signal })
+
 export type ExportFormat = 'ndjson' | 'csv' | 'txt'
 
 /** The address of a file with all events of a run. */

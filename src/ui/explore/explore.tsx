@@ -10,7 +10,7 @@ import { toRange, toSpan, type Span } from '../lib/time.js'
 import { currentRange, setRange } from '../lib/range.js'
 import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
-import { askFacets, askHistogram, type Run } from './answers.js'
+import { askFacets, askFields, askHistogram, type Run } from './answers.js'
 import type { Tab } from './detail.js'
 import { DEFAULT_COLUMNS, JSON_COLUMNS } from './event-row.js'
 import { Fields } from './fields.js'
@@ -21,18 +21,25 @@ import { Found } from './found.js'
 import type { Row } from './rows.js'
 import { toShape } from './shapes.js'
 import { Summary } from './summary.js'
+import { newTurn, type Turn } from './turn.js'
 import { useCorrection } from './correction.js'
 
+interface Asked {
+  readonly key: string
+  readonly run: Run
+  readonly turn: Turn
+}
+
 /** The question that the address asks, with its times as they are now. */
-function useRun(): { readonly run: Run; readonly key: string; readonly refresh: () => void } {
+function useRun(): Asked & { readonly refresh: () => void } {
   const [asked, setAsked] = useState(0)
   const line = place.value.params.get('q') ?? ''
   const range = currentRange()
   const key = `${line}\n${range.from}\n${range.to}\n${asked}`
-  const kept = useRef<{ readonly key: string; readonly run: Run } | null>(null)
+  const kept = useRef<Asked | null>(null)
   if (kept.current?.key !== key)
-    kept.current = { key, run: { line, span: toSpan(range, Date.now()) } }
-  return { run: kept.current.run, key, refresh: () => setAsked((n) => n + 1) }
+    kept.current = { key, run: { line, span: toSpan(range, Date.now()) }, turn: newTurn() }
+  return { ...kept.current, refresh: () => setAsked((n) => n + 1) }
 }
 
 const tabs: ReadonlySet<string> = new Set(['fields', 'context', 'trace', 'why', 'json'])
@@ -40,7 +47,7 @@ const isTab = (name: string | null): name is Tab => name !== null && tabs.has(na
 
 /** Searches events: a line of the query language, what was found over time, and the events themselves. */
 export function Explore() {
-  const { run, key, refresh } = useRun()
+  const { run, key, turn, refresh } = useRun()
   const { params, path } = place.value
   const by = params.get('by') ?? 'severity'
   const shape = toShape(params.get('as'))
@@ -51,10 +58,19 @@ export function Explore() {
   const tabParam = params.get('tab')
   const tab = isTab(tabParam) ? tabParam : 'fields'
   const query = useRef<HTMLTextAreaElement | null>(null)
-  const histogram = useLoad(`${key} ${by}`, (signal) =>
-    askHistogram(run, { by, buckets: BARS }, signal),
-  )
-  const facets = useLoad(`facets ${key}`, (signal) => askFacets(run, signal))
+  if (shape === 'templates') turn.end()
+  const histogram = useLoad(`${key} ${by}`, async (signal) => {
+    await turn.wait
+    return askHistogram(run, { by, buckets: BARS }, signal)
+  })
+  const facets = useLoad(`facets ${key}`, async (signal) => {
+    await turn.wait
+    return askFacets(run, signal)
+  })
+  const fields = useLoad(sidebar.value === 'open' ? `fields ${key}` : null, async (signal) => {
+    await turn.wait
+    return askFields(run, signal)
+  })
   const correction = useCorrection()
 
   useEffect(() => {
@@ -117,6 +133,7 @@ export function Explore() {
           <Fields
             run={run}
             runKey={key}
+            fields={fields.value}
             facets={facets}
             columns={columns}
             onLine={setLine}
@@ -129,6 +146,7 @@ export function Explore() {
           <Found
             run={run}
             runKey={key}
+            turn={turn}
             columns={shape === 'JSON' ? JSON_COLUMNS : columns}
             onColumn={shape === 'table' ? setColumn : null}
             openId={id}

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 
-import { call, pathWith } from '../lib/api.js'
 import { count, percent, short } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useLoad, type Loaded } from '../lib/load.js'
@@ -10,7 +9,6 @@ import {
   askFacet,
   MOST_VALUES,
   OPEN_AT_FIRST,
-  runParams,
   type FacetReply,
   type FieldInfo,
   type FieldsReply,
@@ -25,6 +23,7 @@ type Facet = FacetReply['facets'][number]
 interface FieldsProps {
   readonly run: Run
   readonly runKey: string
+  readonly fields: FieldsReply | null
   readonly facets: Loaded<FacetReply>
   readonly columns: readonly string[]
   readonly onLine: (line: string) => void
@@ -32,14 +31,11 @@ interface FieldsProps {
 }
 
 /** The fields of what was found, with their most frequent values: a press asks for one, with Alt for all others. */
-export function Fields({ run, runKey, facets, columns, onLine, onColumn }: FieldsProps) {
-  const fields = useLoad(`fields ${runKey}`, (signal) =>
-    call<FieldsReply>(pathWith('/api/logs/fields', runParams(run)), { signal }),
-  )
+export function Fields({ run, runKey, fields, facets, columns, onLine, onColumn }: FieldsProps) {
   const values = (facet: Facet, total: number): ComponentChildren => (
     <Values facet={facet} total={total} run={run} runKey={runKey} onLine={onLine} />
   )
-  const attributes = (fields.value?.items ?? []).filter(({ kind }) => kind === 'attribute')
+  const attributes = (fields?.items ?? []).filter(({ kind }) => kind === 'attribute')
   // Their values come at once, so that nothing is pushed down.
   if (facets.value === null && facets.error === null)
     return <aside class="fields" aria-label="Fields" aria-busy="true" />

@@ -10,6 +10,7 @@ import type { Correction } from './correction.js'
 import { EventList } from './event-list.js'
 import { Rows, type Row } from './rows.js'
 import { learnTemplates, templateText } from './templates-known.js'
+import type { Turn } from './turn.js'
 import type { PressedVariable } from './variable-menu.js'
 
 const NothingFound = lazy(async () => (await import('../later.js')).NothingFound)
@@ -19,6 +20,8 @@ const TableHead = lazy(async () => (await import('../later.js')).TableHead)
 interface FoundProps {
   readonly run: Run
   readonly runKey: string
+  /** Ended by the first rows. */
+  readonly turn: Turn
   readonly columns: readonly string[]
   /** Takes away a column; null where the columns have no names above them. */
   readonly onColumn: ((name: string) => void) | null
@@ -37,7 +40,7 @@ interface State {
 }
 
 /** The rows of a run. Those of the run before stay until the new ones are there. */
-function useRows(run: Run, key: string): State {
+function useRows(run: Run, key: string, turn: Turn): State {
   const [state, setState] = useState<State>({ rows: null, error: null })
   useEffect(() => {
     const controller = new AbortController()
@@ -47,19 +50,25 @@ function useRows(run: Run, key: string): State {
     })
     rows.show(0, 60)
     // Until the counts are there, and when they fail, one page of rows is read after the other.
-    askCounts(run, signal).then(
-      (counted) => rows.count(counted),
-      () => undefined,
-    )
+    turn.wait
+      .then(() => askCounts(run, signal))
+      .then(
+        (counted) => rows.count(counted),
+        () => undefined,
+      )
     return () => controller.abort()
   }, [key])
+  // An effect runs when its rows are painted.
+  useEffect(() => {
+    if (state.rows !== null) turn.end()
+  }, [state.rows])
   return state
 }
 
 /** The events of a run, or what there is instead of them. */
 export function Found(props: FoundProps) {
-  const { run, runKey, openId, onOpen, onLine, onTab, correction } = props
-  const { rows, error } = useRows(run, runKey)
+  const { run, runKey, turn, openId, onOpen, onLine, onTab, correction } = props
+  const { rows, error } = useRows(run, runKey, turn)
   const [current, setCurrent] = useState(-1)
   const [variable, setVariable] = useState<PressedVariable | null>(null)
   useEffect(() => setCurrent(-1), [runKey])

@@ -2,11 +2,14 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
 
 import { count, counted, short } from '../lib/format.js'
+import { lazy } from '../lib/lazy.js'
 import { theme, zone } from '../lib/settings.js'
 import { clock, shortTime, type Span } from '../lib/time.js'
 import type { Histogram } from './answers.js'
 import { colorsOf, orderOf, partName, partOf } from './stack.js'
-import { UsualBand, useUsual, type UsualReply } from './usual.js'
+import { useUsual, type UsualReply } from './usual.js'
+
+const UsualBand = lazy(async () => (await import('../later.js')).UsualBand)
 
 const HEIGHT = 112
 
@@ -116,7 +119,9 @@ export function HistogramChart(props: HistogramProps) {
       onPointerDown={onPointerDown}
     >
       <div ref={root} class="chart" />
-      <UsualBand histogram={histogram} usual={usual} />
+      {(usual.bars.length > 0 || usual.anomalies.length > 0) && (
+        <UsualBand histogram={histogram} usual={usual} />
+      )}
       {hovered !== null && (
         <Tip histogram={histogram} at={hovered} chart={chart.current} usual={usual} />
       )}

@@ -1,37 +1,8 @@
-import { call, pathWith } from '../lib/api.js'
+import { subjectOf } from '../insights/insight-answers.js'
+import { pathWith } from '../lib/api.js'
 import { short } from '../lib/format.js'
-import { useLoad } from '../lib/load.js'
-import { subjectOf, type Anomaly } from '../insights/insight-answers.js'
 import type { Histogram } from './answers.js'
-
-export interface UsualReply {
-  readonly bars: readonly {
-    readonly t: string
-    readonly expected: number
-    readonly low: number
-    readonly high: number
-  }[]
-  readonly anomalies: readonly Anomaly[]
-}
-
-const NONE: UsualReply = { bars: [], anomalies: [] }
-/** Longer bars have no seasons. */
-const LONGEST_S = 86_400
-
-/** What the past lets expect of a histogram, and the anomalies in it. */
-export function useUsual({
-  line,
-  start,
-  end,
-  step_s: step,
-  answered_from: from,
-}: Histogram): UsualReply {
-  const params = { q: line, start_time: start, end_time: end, step_s: step }
-  const isKnown = from === 'rollup' && step <= LONGEST_S
-  const path = isKnown ? pathWith('/api/ai-insights/usual', params) : null
-  const { value } = useLoad(path, (signal) => call<UsualReply>(path ?? '', { signal }))
-  return path === null || value === null ? NONE : value
-}
+import type { UsualReply } from './usual.js'
 
 interface UsualProps {
   readonly histogram: Histogram
@@ -40,7 +11,6 @@ interface UsualProps {
 
 /** Over the bars: the band that most of them are expected in, and a mark for each anomaly. */
 export function UsualBand({ histogram, usual }: UsualProps) {
-  if (usual.bars.length === 0 && usual.anomalies.length === 0) return null
   const startMs = Date.parse(histogram.start)
   const endMs = Math.max(Date.parse(histogram.end), startMs + 1000)
   const most = Math.max(...histogram.buckets.map(({ total }) => total)) * 1.05 || 1
