@@ -42,23 +42,9 @@ function useRun(): Asked & { readonly refresh: () => void } {
   return { ...kept.current, refresh: () => setAsked((n) => n + 1) }
 }
 
-const tabs: ReadonlySet<string> = new Set(['fields', 'context', 'trace', 'why', 'json'])
-const isTab = (name: string | null): name is Tab => name !== null && tabs.has(name)
-
-/** Searches events: a line of the query language, what was found over time, and the events themselves. */
-export function Explore() {
-  const { run, key, turn, refresh } = useRun()
-  const { params, path } = place.value
-  const by = params.get('by') ?? 'severity'
-  const shape = toShape(params.get('as'))
-  const columns = params.get('cols')?.split(',') ?? [...DEFAULT_COLUMNS]
-  const fromPath = /^\/events\/(\d+)$/.exec(path)?.[1]
-  const id = Number(fromPath ?? params.get('id') ?? 0) || null
-  const why = id === null ? params.get('why') : null
-  const tabParam = params.get('tab')
-  const tab = isTab(tabParam) ? tabParam : 'fields'
-  const query = useRef<HTMLTextAreaElement | null>(null)
-  if (shape === 'templates') turn.end()
+/** @param isBesideRows whether rows are asked for as well */
+function useCounts({ run, key, turn }: Asked, by: string, isBesideRows: boolean) {
+  if (!isBesideRows) turn.end()
   const histogram = useLoad(`${key} ${by}`, async (signal) => {
     await turn.wait
     return askHistogram(run, { by, buckets: BARS }, signal)
@@ -71,6 +57,27 @@ export function Explore() {
     await turn.wait
     return askFields(run, signal)
   })
+  return { histogram, facets, fields }
+}
+
+const tabs: ReadonlySet<string> = new Set(['fields', 'context', 'trace', 'why', 'json'])
+const isTab = (name: string | null): name is Tab => name !== null && tabs.has(name)
+
+/** Searches events: a line of the query language, what was found over time, and the events themselves. */
+export function Explore() {
+  const { refresh, ...asked } = useRun()
+  const { run, key, turn } = asked
+  const { params, path } = place.value
+  const by = params.get('by') ?? 'severity'
+  const shape = toShape(params.get('as'))
+  const columns = params.get('cols')?.split(',') ?? [...DEFAULT_COLUMNS]
+  const fromPath = /^\/events\/(\d+)$/.exec(path)?.[1]
+  const id = Number(fromPath ?? params.get('id') ?? 0) || null
+  const why = id === null ? params.get('why') : null
+  const tabParam = params.get('tab')
+  const tab = isTab(tabParam) ? tabParam : 'fields'
+  const query = useRef<HTMLTextAreaElement | null>(null)
+  const { histogram, facets, fields } = useCounts(asked, by, shape !== 'templates')
   const correction = useCorrection()
 
   useEffect(() => {
