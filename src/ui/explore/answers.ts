@@ -32,8 +32,8 @@ export interface FacetReply {
   }[]
 }
 
-/** Fields whose most frequent values are shown at once. */
-export const OPEN_AT_FIRST = ['severity', 'priority', 'source', 'host', 'environment'] as const
+/** Fields whose most frequent values are shown at once, because rollups have them. */
+export const OPEN_AT_FIRST = ['severity', 'priority', 'source', 'host'] as const
 const TOP_VALUES = 8
 /** As many are shown once they are asked for; a query names others. */
 export const MOST_VALUES = 100

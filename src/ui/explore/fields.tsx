@@ -35,7 +35,19 @@ export function Fields({ run, runKey, fields, facets, columns, onLine, onColumn 
   const values = (facet: Facet, total: number): ComponentChildren => (
     <Values facet={facet} total={total} run={run} runKey={runKey} onLine={onLine} />
   )
-  const attributes = (fields?.items ?? []).filter(({ kind }) => kind === 'attribute')
+  const known = fields?.items ?? []
+  const attributes = known.filter(({ kind }) => kind === 'attribute')
+  const closed = (info: FieldInfo): ComponentChildren => (
+    <ClosedField
+      key={info.field}
+      info={info}
+      run={run}
+      runKey={runKey}
+      isColumn={columns.includes(info.field)}
+      values={values}
+      onColumn={onColumn}
+    />
+  )
   // Their values come at once, so that nothing is pushed down.
   if (facets.value === null && facets.error === null)
     return <aside class="fields" aria-label="Fields" aria-busy="true" />
@@ -51,18 +63,9 @@ export function Fields({ run, runKey, fields, facets, columns, onLine, onColumn 
           </section>
         )
       })}
+      {known.filter(({ field }) => field === 'environment').map(closed)}
       {attributes.length > 0 && <h2 class="group">Attributes</h2>}
-      {attributes.slice(0, MOST_ATTRIBUTES).map((info) => (
-        <Attribute
-          key={info.field}
-          info={info}
-          run={run}
-          runKey={runKey}
-          isColumn={columns.includes(info.field)}
-          values={values}
-          onColumn={onColumn}
-        />
-      ))}
+      {attributes.slice(0, MOST_ATTRIBUTES).map(closed)}
       {attributes.length > MOST_ATTRIBUTES && (
         <p class="note">{attributes.length - MOST_ATTRIBUTES} more: type a name into the query</p>
       )}
@@ -73,7 +76,7 @@ export function Fields({ run, runKey, fields, facets, columns, onLine, onColumn 
 /** Nothing is learnt from a field that no event has. */
 const isPlain = ({ values }: Facet): boolean => values.every(({ value }) => value === '')
 
-interface AttributeProps {
+interface ClosedFieldProps {
   readonly info: FieldInfo
   readonly run: Run
   readonly runKey: string
@@ -82,7 +85,9 @@ interface AttributeProps {
   readonly onColumn: (name: string) => void
 }
 
-function Attribute({ info, run, runKey, isColumn, values, onColumn }: AttributeProps) {
+/** A field whose values are asked for when somebody opens it, because all events are read for them. */
+function ClosedField(props: ClosedFieldProps) {
+  const { info, run, runKey, isColumn, values, onColumn } = props
   const [isOpen, setOpen] = useState(false)
   const key = isOpen ? `facet ${info.field} ${runKey}` : null
   const facets = useLoad(key, (signal) => askFacet(run, info.field, {}, signal))
@@ -98,7 +103,7 @@ function Attribute({ info, run, runKey, isColumn, values, onColumn }: AttributeP
         >
           <Icon name={isOpen ? 'chevron-down' : 'chevron-right'} size={12} />
           <span>{info.field}</span>
-          <small>{percent(info.share ?? 1)}</small>
+          {info.share !== null && <small>{percent(info.share)}</small>}
         </button>
         <button
           class="quiet tiny"

@@ -274,9 +274,11 @@ function drawBars(plot: uPlot, histogram: Histogram, ink: (token: string) => str
   ctx.clip()
   for (const bucket of histogram.buckets) {
     const start = Date.parse(bucket.t) / 1000
-    const left = Math.round(plot.valToPos(start, 'x', true))
-    const right = Math.round(plot.valToPos(start + histogram.step_s, 'x', true))
-    const width = Math.max(1, right - left - (right - left > 3 ? 1 : 0))
+    const from = plot.valToPos(start, 'x', true)
+    const until = plot.valToPos(start + histogram.step_s, 'x', true)
+    const left = Math.round(from)
+    // All bars have a gap or none: with their rounded widths some would.
+    const width = Math.max(1, Math.round(until) - left - (until - from > 4 ? 1 : 0))
     let below = 0
     for (const { name, fill } of fills) {
       const part = partOf(bucket, name)
