@@ -45,18 +45,17 @@ function useRun(): Asked & { readonly refresh: () => void } {
 /** @param isBesideRows whether rows are asked for as well */
 function useCounts({ run, key, turn }: Asked, by: string, isBesideRows: boolean) {
   if (!isBesideRows) turn.end()
-  const histogram = useLoad(`${key} ${by}`, async (signal) => {
-    await turn.wait
-    return askHistogram(run, { by, buckets: BARS }, signal)
-  })
-  const facets = useLoad(`facets ${key}`, async (signal) => {
-    await turn.wait
-    return askFacets(run, signal)
-  })
-  const fields = useLoad(sidebar.value === 'open' ? `fields ${key}` : null, async (signal) => {
-    await turn.wait
-    return askFields(run, signal)
-  })
+  const histogram = useLoad(
+    `${key} ${by}`,
+    (signal) => askHistogram(run, { by, buckets: BARS }, signal),
+    turn.wait,
+  )
+  const facets = useLoad(`facets ${key}`, (signal) => askFacets(run, signal), turn.wait)
+  const fields = useLoad(
+    sidebar.value === 'open' ? `fields ${key}` : null,
+    (signal) => askFields(run, signal),
+    turn.wait,
+  )
   return { histogram, facets, fields }
 }
 

@@ -17,18 +17,25 @@ const NOTHING = { value: null, error: null, isLoading: true, tookMs: 0 } as cons
  * Loads when the key changes, and gives up what was on its way.
  *
  * @param key null for nothing to load
+ * @param turn what is waited for before it loads
  */
 export function useLoad<T>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<T>,
+  turn?: Promise<void>,
 ): Loaded<T> {
   const [loaded, setLoaded] = useState<Loaded<T>>(NOTHING)
   useEffect(() => {
     if (key === null) return
     const controller = new AbortController()
-    const startedMs = performance.now()
+    let startedMs = 0
+    const begin = async (): Promise<T> => {
+      await turn
+      startedMs = performance.now()
+      return load(controller.signal)
+    }
     setLoaded((before) => ({ ...before, isLoading: true }))
-    load(controller.signal).then(
+    begin().then(
       (value) => {
         if (controller.signal.aborted) return
         const tookMs = Math.round(performance.now() - startedMs)
