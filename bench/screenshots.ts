@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { chromium, type Page } from 'playwright-core'
 
 const OUT = fileURLToPath(new URL('../../src/docs/images/', import.meta.url))
-const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url))
+const MAIN = fileURLToPath(new URL('../program/main.js', import.meta.url))
 const EXECUTABLE = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
 interface Started {

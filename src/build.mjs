@@ -23,6 +23,7 @@ const STAMP = 'build/.sources'
 const MEMORY = 'build/.tsbuildinfo'
 const KERNEL = 'build/src/wasm/ingest.wasm'
 const PAGE = 'build/ui/index.html'
+const PROGRAM = 'build/program/main.js'
 
 const sources = readdirSync('src', { recursive: true, encoding: 'utf8' })
   .map((name) => `src/${name}`)
@@ -32,6 +33,7 @@ const sources = readdirSync('src', { recursive: true, encoding: 'utf8' })
 const outputs = [
   KERNEL,
   PAGE,
+  PROGRAM,
   ...sources
     .filter((name) => /(?<!\.d)\.ts$/.test(name) && !/^src\/(?:wasm\/assembly|ui)\//.test(name))
     .map((name) => `build/${name.replace(/\.ts$/, '.js')}`),

@@ -42,7 +42,7 @@ const STOP_MS = 15_000
 
 /** The entry file of another build of the service, for comparisons. */
 export const serviceMain = (): string =>
-  process.env['BENCH_SERVICE'] ?? fileURLToPath(new URL('../../src/main.js', import.meta.url))
+  process.env['BENCH_SERVICE'] ?? fileURLToPath(new URL('../../program/main.js', import.meta.url))
 
 /** @throws Error with what the service printed when it does not start */
 export async function startService(options: ServiceOptions): Promise<Service> {

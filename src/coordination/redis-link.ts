@@ -113,8 +113,10 @@ function createCheck(
 }
 
 async function connectLater({ url, commandTimeoutMs }: LinkOptions): Promise<Redis> {
-  // A service without Redis does not load the client.
-  const { Redis } = await import('ioredis')
+  // A service without Redis does not load the client. A bundle has a CommonJS package as the default export alone.
+  const {
+    default: { Redis },
+  } = await import('ioredis')
   const options: RedisOptions = {
     lazyConnect: true,
     connectTimeout: 2_000,

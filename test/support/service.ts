@@ -11,7 +11,7 @@ export const INGEST_KEY = 'ik_for_the_flow_tests_0123456789'
 export const METRICS_TOKEN = 'metrics-token-of-the-tests'
 export const ADMIN = { email: 'admin@example.com', password: 'correct horse battery' }
 
-const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../program/main.js', import.meta.url))
 /** A start on a machine that is busy with fifty others takes less. */
 export const READY_MS = 5 * MINUTE_MS
 

@@ -20,8 +20,8 @@ const BUILD = fileURLToPath(new URL('../../../src/build.mjs', import.meta.url))
 const COMPILE = `
   const { appendFileSync, cpSync, existsSync, mkdirSync, writeFileSync } = require('node:fs')
   if (existsSync('broken')) process.exit(1)
-  for (const folder of ['src/wasm', 'ui']) mkdirSync('build/' + folder, { recursive: true })
-  writeFileSync('build/ui/index.html', '')
+  for (const folder of ['src/wasm', 'ui', 'program']) mkdirSync('build/' + folder, { recursive: true })
+  for (const file of ['ui/index.html', 'program/main.js']) writeFileSync('build/' + file, '')
   appendFileSync('runs', 'program ')
   for (const name of ['a', 'b']) if (existsSync('src/' + name + '.ts')) cpSync('src/' + name + '.ts', 'build/src/' + name + '.js')
   if (!existsSync('build/src/wasm/ingest.wasm')) { appendFileSync('runs', 'kernel '); cpSync('src/wasm/assembly/k.ts', 'build/src/wasm/ingest.wasm') }`

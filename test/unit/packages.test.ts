@@ -61,12 +61,14 @@ t.test(
   'a signal to npm reaches the program that it runs, which takes the place of the shell',
   async (t) => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
-    const running = Object.values(scripts).filter((script) => script.includes('build/src/main.js'))
+    const running = Object.values(scripts).filter((script) =>
+      script.includes('build/program/main.js'),
+    )
     t.ok(running.length >= 3)
     for (const script of running)
       t.match(
         script,
-        /^node src\/build\.mjs --if-changed && exec node build\/src\/main\.js[ \w-]*$/,
+        /^node src\/build\.mjs --if-changed && exec node build\/program\/main\.js[ \w-]*$/,
       )
   },
 )
