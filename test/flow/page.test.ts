@@ -7,7 +7,13 @@ import type { Page, Request } from 'playwright-core'
 import t, { type Test } from 'tap'
 
 import { fillWithDemo } from '../../src/demo/demo.js'
-import { collect, settled, startLiveService, type LiveService } from '../support/live-service.js'
+import {
+  collect,
+  eventually,
+  settled,
+  startLiveService,
+  type LiveService,
+} from '../support/live-service.js'
 import {
   axe,
   bytesOf,
@@ -553,8 +559,10 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   t.ok((await page.locator('.calendar .month:not(:empty)').count()) >= 5)
   await page.waitForSelector('.chart canvas')
   t.same(await axe(page), [])
+  await page.evaluate("window.light = document.querySelector('.chart canvas').toDataURL()")
   await page.emulateMedia({ colorScheme: 'dark' })
-  await page.waitForTimeout(300)
+  const isDrawnAnew = "document.querySelector('.chart canvas')?.toDataURL() !== window.light"
+  await eventually(() => page.evaluate<boolean>(isDrawnAnew), Boolean)
   t.same(await axe(page), [], 'dark')
   await page.goto(`${service.api}/explore?from=now-2h`)
   await page.waitForSelector('.fields .value')

@@ -3,7 +3,7 @@ import uPlot from 'uplot'
 
 import { count, counted, short } from '../lib/format.js'
 import { lazy } from '../lib/lazy.js'
-import { theme, zone } from '../lib/settings.js'
+import { shownTheme, zone } from '../lib/settings.js'
 import { clock, shortTime, type Span } from '../lib/time.js'
 import type { Histogram } from './answers.js'
 import { colorsOf, orderOf, partName, partOf } from './stack.js'
@@ -63,7 +63,7 @@ export function HistogramChart(props: HistogramProps) {
       element.replaceChildren()
       chart.current = null
     }
-  }, [histogram, theme.value, zone.value])
+  }, [histogram, shownTheme.value, zone.value])
 
   useEffect(() => {
     const made = chart.current
@@ -79,7 +79,7 @@ export function HistogramChart(props: HistogramProps) {
       made.setSelect({ left, width: right - left, top: 0, height }, false)
     })
     if (brush !== null) setHovered(brush.to)
-  }, [brush, why, histogram, theme.value, zone.value])
+  }, [brush, why, histogram, shownTheme.value, zone.value])
 
   const onPointerDown = (): void => {
     brushed.current = histogram

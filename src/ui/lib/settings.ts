@@ -1,4 +1,4 @@
-import { effect, signal } from '@preact/signals'
+import { computed, effect, signal } from '@preact/signals'
 
 /** What a person has chosen for this browser; everything else stands in the address. */
 function kept<T extends string>(name: string, fallback: T) {
@@ -11,6 +11,15 @@ function kept<T extends string>(name: string, fallback: T) {
 }
 
 export const theme = kept<'auto' | 'light' | 'dark'>('theme', 'auto')
+const dark = matchMedia('(prefers-color-scheme: dark)')
+const isSystemDark = signal(dark.matches)
+dark.addEventListener('change', ({ matches }) => {
+  isSystemDark.value = matches
+})
+/** The theme that is shown, for what style sheets don't draw. */
+export const shownTheme = computed(() =>
+  theme.value === 'auto' ? (isSystemDark.value ? 'dark' : 'light') : theme.value,
+)
 /** An IANA name; '' for the browser's own zone. */
 export const zone = kept<string>('zone', '')
 export const density = kept<'compact' | 'roomy'>('density', 'compact')
