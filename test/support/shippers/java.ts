@@ -107,7 +107,7 @@ export const sendByLog4j = (
 <Syslog name="${a}" format="RFC5424" host="127.0.0.1" port="${syslog}" protocol="TCP" appName="${a}" newLine="true"/>
 <Socket name="${b}" host="127.0.0.1" port="${gelf}" protocol="tcp"><GelfLayout includeNullDelimiter="true" compressionType="OFF" host="web-1"><KeyValuePair key="app" value="${b}"/></GelfLayout></Socket>
 <Socket name="${c}" host="127.0.0.1" port="${lines}" protocol="tcp"><JsonLayout compact="true" eventEol="true" properties="true"><KeyValuePair key="app" value="${c}"/></JsonLayout></Socket>
-<Http name="${d}" url="${collector}/ingest?source=${d}"><Property name="Authorization" value="Bearer ${INGEST_KEY}"/><JsonLayout compact="true" properties="true"/></Http>`
+<Http name="${d}" url="${collector}/ingest?source=${d}"><Property name="Authorization" value="Bearer ${INGEST_KEY}"/><JsonLayout compact="true" properties="true"><KeyValuePair key="host" value="\${hostName}"/></JsonLayout></Http>`
   const references = LOG4J_SOURCES.map((name) => `<AppenderRef ref="${name}"/>`).join('')
   const loggers = `<Loggers><Root level="debug">${references}</Root></Loggers>`
   const configuration = `<Configuration status="warn"><Appenders>${appenders}</Appenders>${loggers}</Configuration>`
