@@ -66,7 +66,7 @@ export function createAlerting(deps: AlertingDeps) {
   })
   const { silences, maintenanceWindows } = openQuiet(entities)
   const send = createSend({ mayBePrivate: deps.mayBePrivate, smtp: deps.smtp })
-  const alertLog = createAlertLog(store)
+  const alertLog = createAlertLog(store, log)
   const status = () => evaluationStatus(state).catch(() => null)
   const deliveryLog = createDeliveryLog(store, log)
   const countDeps = {

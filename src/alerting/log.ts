@@ -11,6 +11,7 @@ import { statement } from '../clickhouse/statement.js'
 import { backoffMs } from '../lib/backoff.js'
 import { AppError } from '../model/errors.js'
 import { PrioritySchema } from '../model/schemas.js'
+import type { Log } from '../telemetry/log.js'
 
 const State = Type.Union([
   Type.Literal('inactive'),
@@ -114,7 +115,7 @@ export function alertIdOf(ruleId: string, group: readonly string[], firingSeq: n
 
 export type AlertLog = ReturnType<typeof createAlertLog>
 
-export function createAlertLog(store: Pick<Store, 'query' | 'insertRows'>) {
+export function createAlertLog(store: Pick<Store, 'query' | 'insertRows'>, log: Log) {
   return {
     /**
      * Stores transitions, as one insert under one token: however often it is tried, they are stored once.
@@ -142,6 +143,7 @@ export function createAlertLog(store: Pick<Store, 'query' | 'insertRows'>) {
           return
         } catch (error) {
           if (!(error instanceof AppError)) throw error
+          if (tries === 1) log.warn({ err: error }, 'alerts wait until ClickHouse takes them')
           await sleep(backoffMs(tries, RETRY_BACKOFF), undefined, { signal })
         }
       }

@@ -45,8 +45,9 @@ void test('what is kept back for longer than a day is not forgotten', async (t) 
     old: transition('old', nowMs - 3 * DAY_MS),
     new: transition('new', nowMs - 1_000),
   }
-  await createAlertLog(store).append(Object.values(all), new AbortController().signal)
-  const log = createDeliveryLog(store, createLog('silent'))
+  const silent = createLog('silent')
+  await createAlertLog(store, silent).append(Object.values(all), new AbortController().signal)
+  const log = createDeliveryLog(store, silent)
   const record = (of: LoggedTransition, attempt: number, outcome: 'held' | 'sent'): void => {
     for (const notice of noticesOf(of)) log.record({ notice, attempt, outcome })
   }
