@@ -15,19 +15,30 @@ export async function openState(
   instanceId: string | null,
   log: Log,
 ): Promise<State> {
-  const onError = (error: unknown): void => log.warn({ err: error }, 'state')
-  if (redisUrl === null) return createInProcessState({ onError })
+  const warn = (error: unknown): void => log.warn({ err: error }, 'the shared state fails')
+  if (redisUrl === null) return createInProcessState({ onError: warn })
+  // What fails before the start ends is told by the line that ends it.
+  const failures: unknown[] = []
+  let isStarting = true
+  const onError = (error: unknown): void => {
+    if (isStarting) failures.push(error)
+    else warn(error)
+  }
   // What is cached of an embedded database serves no instance with another one.
   const own = clickhouseUrl === null && instanceId !== null ? `${instanceId}:` : ''
   const state = await createRedisState({ url: redisUrl, keyPrefix: redisPrefix + own, onError })
   try {
     await state.ping()
+    // A database that Redis does not have is refused, and the client goes on with database 0.
+    if (failures.length > 0) throw failures[0]
   } catch (cause) {
     await state.close()
     const { host } = new URL(redisUrl)
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const first = failures[0] ?? cause
+    const reason = first instanceof Error ? first.message : String(first)
     throw new Error(`Redis at ${host} can't be used: ${reason}; check REDIS_URL`, { cause })
   }
+  isStarting = false
   return state
 }
 

@@ -6,7 +6,7 @@ interface LinkOptions {
   /** With the scheme redis or rediss. */
   readonly url: string
   readonly commandTimeoutMs: number
-  /** Called when a connection fails, once per outage. */
+  /** Called when a connection fails, once per outage and reason. */
   readonly onError: (error: unknown) => void
   /** The receivers of the messages that the subscriber hears. */
   readonly listeners: Listeners
@@ -71,14 +71,17 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 function oncePerOutage(
   onError: (error: unknown) => void,
   status: StatusCell,
-): (error: unknown) => void {
-  let isReported = false
+): (error: Error) => void {
+  const reported = new Set<string>()
   status.onStatus((current) => {
-    if (current === 'ok') isReported = false
+    if (current === 'ok') reported.clear()
   })
   return (error) => {
-    if (!isReported) onError(error)
-    isReported = true
+    if (reported.has(error.message)) return
+    reported.add(error.message)
+    // The command that Redis refused, with its arguments: of AUTH they are the password.
+    Reflect.deleteProperty(error, 'command')
+    onError(error)
   }
 }
 

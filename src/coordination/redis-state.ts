@@ -18,7 +18,7 @@ interface RedisStateOptions {
   readonly url: string
   /** The prefix of every key and channel. */
   readonly keyPrefix: string
-  /** Called for a lost connection, once per outage, and for a subscriber that throws. */
+  /** Called for a lost connection, once per outage and reason, and for a subscriber that throws. */
   readonly onError: (error: unknown) => void
   /** The longest time for one command; default 1 s. */
   readonly commandTimeoutMs?: number

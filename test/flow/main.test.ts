@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { startRedis } from '../support/redis.js'
 import {
   ADMIN,
   countOf,
@@ -125,6 +126,15 @@ void test('an error that stops the start is one line', async (t) => {
   await refuses({ DATA_DIR: join(file, 'data') }, /DATA_DIR .* can't be used/)
   await refuses({ DATA_DIR: '/proc/none/data' }, /DATA_DIR \/proc\/none\/data can't be used/)
   await refuses({ REDIS_URL: 'redis://127.0.0.1:1' }, /Redis at 127\.0\.0\.1:1 .*REDIS_URL/)
+  const redis = await startRedis('a password')
+  if (redis !== null) {
+    t.teardown(() => redis.kill())
+    const withLogin = (login: string): string => redis.url.replace('//', `//${login}@`)
+    await refuses({ REDIS_URL: redis.url }, /Redis at .* can't be used: .*NOAUTH.*REDIS_URL/)
+    await refuses({ REDIS_URL: withLogin(':wrong') }, /can't be used: WRONGPASS/)
+    const away = `${withLogin(':a%20password')}/99`
+    await refuses({ REDIS_URL: away }, /can't be used: .*DB index is out of range/)
+  }
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
   const address = other.address()
