@@ -5,14 +5,27 @@
 
 import Handlebars from 'handlebars'
 
+const ALERT_FIELDS = [
+  'name',
+  'title',
+  'status',
+  'severity',
+  'id',
+  'query',
+  'since',
+  'at',
+  'runbook',
+] as const
+const LINKS = ['events', 'rule', 'incident', 'mute', 'acknowledge'] as const
+
 /** What a template may name. */
 export interface TemplateValues {
-  readonly alert: Readonly<Record<string, string>>
+  readonly alert: Readonly<Record<(typeof ALERT_FIELDS)[number], string>>
   readonly value: string
   readonly usual: string
   readonly group: Readonly<Record<string, string>>
   readonly link: string
-  readonly links: Readonly<Record<string, string>>
+  readonly links: Readonly<Partial<Record<(typeof LINKS)[number], string>>>
   readonly samples: readonly string[]
 }
 
@@ -24,6 +37,11 @@ const OPTIONS = { noEscape: true, knownHelpersOnly: true, knownHelpers: {}, stri
 /** Said without it too, but with a warning on the console. */
 const OWN_ONLY = { allowProtoPropertiesByDefault: false, allowProtoMethodsByDefault: false }
 const ROOTS = new Set(['alert', 'value', 'usual', 'group', 'link', 'links', 'samples', 'this'])
+/** The names below those of `ROOTS` that have some; those of `group` are what a rule groups by. */
+const FIELDS: Readonly<Record<string, readonly string[]>> = {
+  alert: ALERT_FIELDS,
+  links: LINKS,
+}
 
 /** @returns what is wrong with a template; null for nothing */
 export function templateFault(text: string): string | null {
@@ -82,10 +100,12 @@ function pathFault(expression: hbs.AST.Expression | hbs.AST.Literal): string | n
   if (expression.type !== 'PathExpression') return 'only names can be used'
   const { original, parts, data } = expression as hbs.AST.PathExpression // by its type
   if (data) return null
-  const [root = 'this'] = parts
-  return typeof root === 'string' && ROOTS.has(root)
-    ? null
-    : `\`${original}\` is not known; there are ${[...ROOTS].filter((one) => one !== 'this').join(', ')}`
+  const [root = 'this', field] = parts
+  if (typeof root !== 'string' || !ROOTS.has(root))
+    return `\`${original}\` is not known; there are ${[...ROOTS].filter((one) => one !== 'this').join(', ')}`
+  const fields = FIELDS[root]
+  if (fields === undefined || field === undefined || fields.includes(field)) return null
+  return `\`${original}\` is not known; there are ${fields.map((one) => `${root}.${one}`).join(', ')}`
 }
 
 /** @param text a template without a fault */

@@ -2,7 +2,17 @@ import { test } from 'tap'
 import { renderTemplate, templateFault } from '../../../src/alerting/template.js'
 
 const VALUES = {
-  alert: { name: 'Errors', status: 'firing' },
+  alert: {
+    name: 'Errors',
+    title: 'Errors',
+    status: 'firing',
+    severity: 'P2',
+    id: '1',
+    query: '',
+    since: '',
+    at: '',
+    runbook: '',
+  },
   value: '17',
   usual: '',
   group: { host: 'web-1' },
@@ -26,6 +36,8 @@ void test('nothing else can be used', async (t) => {
   for (const [text, fault] of [
     ['{{#each samples}}', /Parse error/],
     ['{{who}}', /`who` is not known; there are alert, value/],
+    ['{{alert.nam}}', /`alert.nam` is not known; there are alert.name, alert.title/],
+    ['{{#if links.snooze}}{{/if}}', /`links.snooze` is not known; there are links.events/],
     ['{{#unless value}}a{{/unless}}', /`unless` is not known; there are `if` and `each`/],
     ['{{lookup group "host"}}', /no arguments/],
     ['{{> other}}', /only values/],
