@@ -299,10 +299,15 @@ async function alerts(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.setInputFiles('.upload input[type=file]', {
     name: 'boot.ndjson',
     mimeType: 'application/x-ndjson',
-    buffer: Buffer.from('{"message":"disk is full"}\n{"message":"disk is empty"}\n'),
+    buffer: Buffer.from(
+      '{"time":"2024-02-29T12:00:00Z","message":"disk is full"}\n{"message":"disk is empty"}\n',
+    ),
   })
   t.equal(await page.inputValue('.upload select'), 'json')
   await page.click('text=Take it in')
   await page.waitForSelector('.upload .received:has-text("2 events")')
   t.same(await axe(page), [])
+  await page.click('.upload .received a')
+  await page.waitForSelector('text=disk is full')
+  t.pass('events of years ago are found by the link')
 }

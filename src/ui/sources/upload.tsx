@@ -11,6 +11,7 @@ interface UploadReply {
   readonly events_processed: number
   readonly source_name: string
   readonly detail: { readonly errors: number }
+  readonly time_span?: { readonly from: string; readonly to: string }
 }
 
 const TYPES: Readonly<Record<string, 'csv' | 'json' | 'txt'>> = {
@@ -30,6 +31,23 @@ const stemOf = (name: string): string =>
     .replaceAll(/[^\w.-]+/g, '-')
     .slice(0, 60)
 
+/** Explore with the events of a file, which may be years old. */
+function eventsOf({ source_name: source, time_span: span }: UploadReply): string {
+  // The range of one event has to end after it begins.
+  const range =
+    span === undefined
+      ? { from: 'now-30d', to: 'now' }
+      : { from: span.from, to: new Date(Date.parse(span.to) + 1_000).toISOString() }
+  return addressOf('/explore', new URLSearchParams({ q: clauseLine('source', source), ...range }))
+}
+
+/** What keeps files from being taken in; empty for nothing. */
+function problemOf(chosen: File, count: number): string {
+  if (chosen.size > MOST_BYTES)
+    return 'A file may have 10 MB at most; send a larger one to the collector.'
+  return count > 1 ? `Files are taken in one at a time: ${chosen.name} is the first.` : ''
+}
+
 /** Takes in a file that is dropped or chosen. */
 export function Upload() {
   const [file, setFile] = useState<File | null>(null)
@@ -37,12 +55,11 @@ export function Upload() {
   const [isBusy, setBusy] = useState(false)
   const [problem, setProblem] = useState('')
   const [done, setDone] = useState<UploadReply | null>(null)
-  const choose = (chosen: File | undefined): void => {
+  const choose = (files: FileList | null | undefined): void => {
+    const chosen = files?.[0]
     if (chosen === undefined) return
     setDone(null)
-    setProblem(
-      chosen.size > MOST_BYTES ? 'A file may have 10 MB at most; larger ones are sent.' : '',
-    )
+    setProblem(problemOf(chosen, files?.length ?? 1))
     setFile(chosen.size > MOST_BYTES ? null : chosen)
   }
   const submit = (event: SubmitEvent): void => {
@@ -76,7 +93,7 @@ export function Upload() {
       onDrop={(event) => {
         event.preventDefault()
         setOver(false)
-        choose(event.dataTransfer?.files[0])
+        choose(event.dataTransfer?.files)
       }}
     >
       <h2>Or take in a file</h2>
@@ -86,12 +103,12 @@ export function Upload() {
           type="file"
           class="vh"
           onChange={({ currentTarget }) => {
-            choose(currentTarget.files?.[0])
+            choose(currentTarget.files)
             currentTarget.value = ''
           }}
         />
       </label>
-      <span class="note">or drop it here: text, JSON or CSV, 10 MB at most</span>
+      <span class="note">or drop it here: text, JSON or CSV, uncompressed, 10 MB at most</span>
       {file !== null && (
         <form class="line" key={file.name} onSubmit={submit}>
           <strong>{file.name}</strong>
@@ -126,18 +143,7 @@ export function Upload() {
           <span>
             {counted(done.events_processed, 'event')}
             {done.detail.errors > 0 && `, ${counted(done.detail.errors, 'row')} not readable`}.{' '}
-            <a
-              href={addressOf(
-                '/explore',
-                new URLSearchParams({
-                  q: clauseLine('source', done.source_name),
-                  from: 'now-30d',
-                  to: 'now',
-                }),
-              )}
-            >
-              Look at them
-            </a>
+            <a href={eventsOf(done)}>Look at them</a>
           </span>
         </p>
       )}
