@@ -323,7 +323,8 @@ function announcement(
       : [`  page       ${api}/`, `  API        ${api}/api       docs  ${api}/docs`]),
     ...(collector === null ? [] : [`  collector  ${collector}/ingest`]),
     ...[...listenerPorts].map(
-      ([setting, port]) => `  ${NAMES[setting] ?? setting}  ${shownHost(config)}:${port}`,
+      ([setting, port]) =>
+        `  ${(NAMES[setting] ?? setting).padEnd(NAME_CHARS)}${shownHost(config)}:${port}`,
     ),
     `  data       ${config.dataDir}`,
     ...aloneLines(config),
@@ -336,13 +337,15 @@ function announcement(
 
 /** The names of the listeners, by setting. */
 const NAMES: Readonly<Record<string, string>> = {
-  OTLP_GRPC_PORT: 'OTLP/gRPC ',
-  SYSLOG_PORT: 'syslog   ',
+  OTLP_GRPC_PORT: 'OTLP/gRPC',
+  SYSLOG_PORT: 'syslog',
   SYSLOG_TLS_PORT: 'syslog TLS',
-  GELF_PORT: 'GELF     ',
-  FLUENT_PORT: 'Forward  ',
-  LINES_PORT: 'lines    ',
+  GELF_PORT: 'GELF',
+  FLUENT_PORT: 'Forward',
+  LINES_PORT: 'lines',
 }
+/** The width of the names before the addresses. */
+const NAME_CHARS = 11
 
 /** Every address of the machine, with the one of them to show. */
 const ANY_HOST: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '127.0.0.1' }

@@ -21,7 +21,7 @@ export const LISTENER_SETTINGS = {
   tlsCertFile: textSetting(
     'TLS_CERT_FILE',
     '',
-    'PEM file with the certificate chain of SYSLOG_TLS_PORT and OTLP_GRPC_PORT',
+    'PEM file with the certificate chain of SYSLOG_TLS_PORT and OTLP_GRPC_PORT; read at the start',
   ),
   tlsKeyFile: textSetting('TLS_KEY_FILE', '', 'PEM file with its private key'),
   gelfPort: port('GELF_PORT', 'GELF over TCP and UDP'),
@@ -83,9 +83,15 @@ export function checkListeners(
     )
     taken.set(number, setting)
   }
-  const hasFiles = config.tlsCertFile !== '' && config.tlsKeyFile !== ''
+  const hasCert = config.tlsCertFile !== ''
+  const hasKey = config.tlsKeyFile !== ''
   refuse(
-    config.syslogTlsPort !== null && !hasFiles,
+    hasCert !== hasKey,
+    `${hasCert ? 'TLS_CERT_FILE needs TLS_KEY_FILE' : 'TLS_KEY_FILE needs TLS_CERT_FILE'}: ` +
+      'they are the PEM files of a certificate and its key',
+  )
+  refuse(
+    config.syslogTlsPort !== null && !hasCert && !hasKey,
     'SYSLOG_TLS_PORT needs TLS_CERT_FILE and TLS_KEY_FILE, the PEM files of a certificate and its key',
   )
   const open = keylessPorts(config)

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 
@@ -162,7 +163,7 @@ async function openFramed(
     const { refusal } = await intake.submit(body)
     if (refusal !== null) log.error({ refusal }, `records of ${setting} were refused`)
   }
-  const tls = isTls === true ? { tls: readCertificate(config) } : {}
+  const tls = isTls === true ? { tls: readCertificate(config, log) } : {}
   const openSession = ({ address }: { readonly address: string }) =>
     new FramedSession(framing(maxBytes), address, submit)
   const read = datagrams?.()
@@ -215,7 +216,7 @@ async function openGrpc(
   const { otlpGrpcPort: port, tlsCertFile } = config
   const setting = 'OTLP_GRPC_PORT'
   if (port === null) return
-  const tls = tlsCertFile === '' ? null : readCertificate(config)
+  const tls = tlsCertFile === '' ? null : readCertificate(config, log)
   const server = new GrpcServer({ services, log, tls })
   const openSession = (peer: Peer) => server.openSession(peer)
   // Every request names its key.
@@ -225,7 +226,10 @@ async function openGrpc(
 }
 
 /** @throws Error naming the setting of a file that can't be used */
-function readCertificate({ tlsCertFile, tlsKeyFile }: Config): { cert: Buffer; key: Buffer } {
+function readCertificate(
+  { tlsCertFile, tlsKeyFile }: Config,
+  log: Log,
+): { cert: Buffer; key: Buffer } {
   const read = (setting: string, path: string): Buffer => {
     try {
       return readFileSync(path)
@@ -243,6 +247,10 @@ function readCertificate({ tlsCertFile, tlsKeyFile }: Config): { cert: Buffer; k
       cause,
     })
   }
+  const { validFrom, validTo } = new X509Certificate(files.cert)
+  const isValid = Date.parse(validFrom) <= Date.now() && Date.now() < Date.parse(validTo)
+  // Clients that do not look at it go on.
+  if (!isValid) log.warn({ validFrom, validTo }, 'the certificate of TLS_CERT_FILE is not valid')
   return files
 }
 
