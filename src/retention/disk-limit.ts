@@ -26,7 +26,7 @@ interface DiskLimitDeps {
 interface Outcome {
   readonly dropped: readonly Partition[]
   /** Why nothing is dropped although the limit is exceeded; else null. */
-  readonly filledByOthers: string | null
+  readonly nothingDropped: string | null
 }
 
 /** Of MAX_DISK. Events that take no more are not what fills the disk, and are not dropped for others. */
@@ -52,37 +52,35 @@ export async function usedShareOf(dir: string): Promise<number> {
  */
 export function createDiskLimit({ limit, disk, partitions, policy }: DiskLimitDeps) {
   const daysOf = ({ keptDays }: Partition): number => policy.limited(keptDays ?? 0)
-  const drop = async (all: readonly Partition[], nowMs: number): Promise<readonly Partition[]> => {
+  const drop = async (all: readonly Partition[], nowMs: number): Promise<Outcome> => {
     const [first] = all
       .filter((one) => endOf(one) <= nowMs)
       .toSorted((a, b) => daysOf(a) - daysOf(b) || a.dayMs - b.dayMs)
-    if (first === undefined) return []
+    if (first === undefined) return { dropped: [], nothingDropped: ONLY_TODAY }
     const dropped = all.filter((one) => one.dayMs === first.dayMs && daysOf(one) === daysOf(first))
     for (const one of dropped) await partitions.drop(one)
-    return dropped
+    return { dropped, nothingDropped: null }
   }
 
   return async (nowMs: number): Promise<Outcome> => {
     const all = (await partitions.list()).filter((one) => localBytes(one) > 0)
     const ownBytes = all.reduce((sum, one) => sum + localBytes(one), 0)
-    if (limit.kind === 'bytes')
-      return ownBytes > limit.bytes
-        ? { dropped: await drop(all, nowMs), filledByOthers: null }
-        : NOTHING
+    if (limit.kind === 'bytes') return ownBytes > limit.bytes ? await drop(all, nowMs) : NOTHING
     const { usedBytes, bytes } = await disk()
     const mostBytes = bytes * limit.share
     if (usedBytes <= mostBytes) return NOTHING
-    if (ownBytes > mostBytes * OWN_SHARE)
-      return { dropped: await drop(all, nowMs), filledByOthers: null }
+    if (ownBytes > mostBytes * OWN_SHARE) return await drop(all, nowMs)
     const percent = (part: number): number => Math.round((part / bytes) * 100)
-    const filledByOthers =
+    const nothingDropped =
       `the disk is ${percent(usedBytes)} % full, above MAX_DISK=${percent(mostBytes)}%, and events take ` +
       `${percent(ownBytes)} % of it: others fill it, so no events are dropped`
-    return { dropped: [], filledByOthers }
+    return { dropped: [], nothingDropped }
   }
 }
 
-const NOTHING: Outcome = { dropped: [], filledByOthers: null }
+const NOTHING: Outcome = { dropped: [], nothingDropped: null }
+const ONLY_TODAY =
+  'MAX_DISK is exceeded by what arrived today, which stays: raise MAX_DISK, or send less'
 
 /** ClickHouse needs some MiB of disk to store one row. When a start fails with less free space than this, the error says that the disk is full. */
 const LEAST_FREE_BYTES = 16 * 1024 * 1024

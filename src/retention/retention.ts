@@ -120,7 +120,7 @@ interface DiskRounds extends Rounds {
 function createDiskRounds(deps: DiskRoundDeps): DiskRounds {
   const { limit, dir, exclusive, records, audit, metrics, log } = deps
   let last: DroppedDay | null = null
-  let others: string | null = null
+  let stuck: string | null = null
   // The disk of a server is not known here.
   if (limit === null || (limit.kind === 'share' && dir === null))
     return {
@@ -131,9 +131,9 @@ function createDiskRounds(deps: DiskRoundDeps): DiskRounds {
     }
   const dropDay = createDiskLimit({ ...deps, limit, disk: () => diskOf(dir ?? '') })
   const work = async (): Promise<void> => {
-    const { dropped, filledByOthers } = await exclusive('retention', () => dropDay(Date.now()))
-    if (filledByOthers !== null && others === null) log.warn({}, filledByOthers)
-    others = filledByOthers
+    const { dropped, nothingDropped } = await exclusive('retention', () => dropDay(Date.now()))
+    if (nothingDropped !== null && stuck === null) log.warn({}, nothingDropped)
+    stuck = nothingDropped
     const [first] = dropped
     if (first === undefined) return
     last = { atMs: Date.now(), day: toDay(first.dayMs) }
@@ -158,7 +158,7 @@ function createDiskRounds(deps: DiskRoundDeps): DiskRounds {
     ...createRounds({ work, firstMs: DISK_EVERY_MS, pauseMs: DISK_EVERY_MS, onError }),
     last: () => last,
     told: () => {
-      if (others !== null) return others
+      if (stuck !== null) return stuck
       return last === null || Date.now() - last.atMs > DAY_MS
         ? null
         : `MAX_DISK is exceeded: events that arrived on ${last.day} were dropped`
