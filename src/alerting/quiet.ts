@@ -28,6 +28,7 @@ const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
 const WallClock = Type.String({
   pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$',
   maxLength: 5,
+  description: 'a time of the day such as 22:00',
   examples: ['22:00'],
 })
 
@@ -50,7 +51,10 @@ export const WindowFields = Type.Object(
       description: 'on which it begins',
     }),
     from: WallClock,
-    to: Type.String({ ...WallClock, description: 'not after `from`: of the next day' }),
+    to: Type.String({
+      ...WallClock,
+      description: 'a time of the day such as 06:00; of the next day where it is not after `from`',
+    }),
   },
   { additionalProperties: false, title: 'MaintenanceWindowFields' },
 )

@@ -93,7 +93,7 @@ export const ACCOUNT_SETTINGS = {
   smtpUrl: url(
     'SMTP_URL',
     ['smtp:', 'smtps:'],
-    'mail server that tells users of changes of their accounts (`smtps://user:password@host`); unset = none is told',
+    'mail server of notices (channels of the type email) and of what users are told about their accounts (`smtps://user:password@host`); unset = no mail is sent',
   ),
-  mailFrom: textSetting('MAIL_FROM', 'log-analytics@localhost', 'sender of these mails'),
+  mailFrom: textSetting('MAIL_FROM', 'log-analytics@localhost', 'sender of all mails'),
 } as const
