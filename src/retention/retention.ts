@@ -158,10 +158,11 @@ function createDiskRounds(deps: DiskRoundDeps): DiskRounds {
     ...createRounds({ work, firstMs: DISK_EVERY_MS, pauseMs: DISK_EVERY_MS, onError }),
     last: () => last,
     told: () => {
-      if (stuck !== null) return stuck
-      return last === null || Date.now() - last.atMs > DAY_MS
-        ? null
-        : `MAX_DISK is exceeded: events that arrived on ${last.day} were dropped`
+      const dropped =
+        last === null || Date.now() - last.atMs > DAY_MS
+          ? null
+          : `MAX_DISK is exceeded: events that arrived on ${last.day} were dropped`
+      return stuck === null || dropped === null ? (stuck ?? dropped) : `${dropped}; ${stuck}`
     },
   }
 }
