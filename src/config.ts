@@ -90,7 +90,7 @@ const SETTINGS = {
   redisUrl: url(
     'REDIS_URL',
     ['redis:', 'rediss:'],
-    'Redis for the state that instances share; unset = in-process',
+    'Redis for the state that instances share (`redis://:password@host:6379/0`, rediss for TLS); unset = in-process',
   ),
   allowPlaintext: boolean(
     'ALLOW_PLAINTEXT',
