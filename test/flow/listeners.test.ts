@@ -34,7 +34,7 @@ import {
   tempDataDir,
 } from '../support/service.js'
 import { certificateIn } from '../support/certificate.js'
-import { without } from '../support/tools.js'
+import { runTool, without } from '../support/tools.js'
 
 interface Item {
   readonly timestamp: string
@@ -266,4 +266,22 @@ void test('shippers of other protocols than HTTP are understood', async (t) => {
   })
   t.equal(await lostDatagrams(service), 0, 'no datagram was lost')
   t.notMatch(service.log(), /"level":"error"/, 'and nothing went wrong')
+})
+
+void test('a certificate that is over is told at the start, and used', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'listeners-'))
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }))
+  const { cert, key } = certificateIn(dir)
+  const over = join(dir, 'over.pem')
+  const args = ['x509', '-in', cert, '-signkey', key, '-days', '0', '-out', over]
+  const { code, text } = runTool('openssl', args)
+  t.equal(code, 0, text)
+  const service = await startService(t, {
+    DATA_DIR: tempDataDir(t),
+    SYSLOG_TLS_PORT: '0',
+    TLS_CERT_FILE: over,
+    TLS_KEY_FILE: key,
+  })
+  t.match(service.log(), /the certificate of TLS_CERT_FILE is not valid/)
+  t.ok(portOf(service, 'syslog TLS') > 0)
 })
