@@ -39,6 +39,11 @@ export async function openState(
     throw new Error(`Redis at ${host} can't be used: ${reason}; check REDIS_URL`, { cause })
   }
   isStarting = false
+  let isDown = false
+  state.onStatus((status) => {
+    if (isDown && status === 'ok') log.info({}, 'Redis answers again')
+    isDown = status !== 'ok'
+  })
   return state
 }
 

@@ -144,6 +144,7 @@ if (redis === null) {
         ({ body }) => body.status === 'ok',
       )
       t.equal(well.body.checks.state.detail, 'redis')
+      t.match(service.log(), 'Redis answers again')
     }
   })
 }
