@@ -116,14 +116,11 @@ export function shiftOf(hours: Hours, { baseline, levels, trainedFrom, midnight 
     const squaresUnder = (shift: number): number =>
       squaresOf(hours, { baseline, level, from, shift })
     const unshifted = squaresUnder(0)
+    const shifted = SHIFTS.map(squaresUnder)
+    const least = Math.min(...shifted)
     if (unshifted >= UNUSUAL * DAY_HOURS) {
-      const found = SHIFTS.find((shift) => squaresUnder(shift) < SHIFT_BETTER * unshifted)
-      if (found !== undefined) return found
-    } else if (
-      unshifted < USUAL * DAY_HOURS &&
-      SHIFTS.every((shift) => unshifted < SHIFT_BETTER * squaresUnder(shift))
-    )
-      return 0
+      if (least < SHIFT_BETTER * unshifted) return SHIFTS[shifted.indexOf(least)] ?? 0
+    } else if (unshifted < USUAL * DAY_HOURS && unshifted < SHIFT_BETTER * least) return 0
   }
   return 0
 }
