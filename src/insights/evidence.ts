@@ -158,9 +158,12 @@ const surpriseOf = (sum: Sum, { baseline: { clumping }, spread }: Judge): number
 /** Index into the profile of an hour, by the clock of the day of another one. */
 function cellAt(series: Series, i: number, asAt: number): number {
   const ahead = baselineOf(series, asAt)?.ahead ?? 0
-  const shift = series.shifts[Math.floor((asAt - series.from) / DAY_HOURS)] ?? 0
-  return cellsOf(ahead)[(series.hours.startHour + i + shift) % WEEK_HOURS] ?? 0
+  return cellsOf(ahead)[(series.hours.startHour + i + shiftAt(series, asAt)) % WEEK_HOURS] ?? 0
 }
+
+/** Hours by which the clock of an hour's day is ahead of that of its baseline. */
+const shiftAt = ({ shifts, from }: Series, i: number): number =>
+  shifts[Math.floor((i - from) / DAY_HOURS)] ?? 0
 
 /** Whether an hour is too high, or too low, by a factor that matters. */
 export function deviates({ hours, means }: Series, i: number, isUp: boolean): boolean {
@@ -317,12 +320,12 @@ function thresholdOf(baseline: Baseline, { from, end, isUp }: Span): number {
   return Math.max(leastScore(baseline), BEYOND_USUAL * usual)
 }
 
-/** Two of the last three weeks had about as much in the same hours: it is a weekly job. */
+/** Two of the last three weeks had about as much in the same hours, by the clock of today: it is a weekly job. */
 function isWeekly(series: Series, { from, end, isUp }: Span, judge: Judge): boolean {
   const sums: number[] = []
   for (let week = 1; week <= WEEKS_COMPARED; week++) {
-    const first = from - week * WEEK_HOURS
-    if (first >= 0) sums.push(countOf(series, first, end + 1 - week * WEEK_HOURS))
+    const before = week * WEEK_HOURS - shiftAt(series, end)
+    if (from >= before) sums.push(countOf(series, from - before, end + 1 - before))
   }
   sums.sort((a, b) => a - b)
   const alike = isUp ? sums.at(-2) : sums[1]
@@ -340,7 +343,7 @@ function isRepeated(series: Series, { from, end, sum, isUp }: Span, judge: Judge
     JITTER.some((by) => {
       const [first, last] = [from - after + by, end - after + by]
       if (first < 0 || (isSilent && countOf(series, first, last + 1) === 0)) return false
-      const [before, usual] = earlierSum(series, { from: first, to: last + 1, asAt: end })
+      const [before, usual] = earlierSum(series, { from: first, to: last + 1, later: after - by })
       if (isUp ? before < AGAIN_RISE * usual : before > AGAIN_FALL * usual) return false
       const difference = countOf(series, first, last + 1) - usual
       if (Math.abs(difference) < LEAST_DIFFERENCE / 2) return false
@@ -359,17 +362,24 @@ function isRepeated(series: Series, { from, end, sum, isUp }: Span, judge: Judge
 /** The counts of earlier hours, of which none adds more to a span than it may, and what is usual then. */
 function earlierSum(
   series: Series,
-  { from, to, asAt }: Usual,
+  { from, to, later }: Earlier,
 ): readonly [before: number, usual: number] {
-  const baseline = baselineOf(series, asAt)
   let [before, usual] = [0, 0]
   for (let i = from; i < to; i++) {
-    const mean = usualOf(series, { from: i, to: i + 1, asAt })
+    const baseline = baselineOf(series, i + later)
+    const mean = usualOf(series, i, i + later)
     const count = series.hours.counts[i] ?? 0
     before += to - from === 1 || baseline === null ? count : limitedCount(baseline, mean, count)
     usual += mean
   }
   return [before, usual]
+}
+
+interface Earlier {
+  readonly from: number
+  readonly to: number
+  /** Hours to those that are compared with them. */
+  readonly later: number
 }
 
 const isAlike = (
@@ -385,7 +395,7 @@ const isAlike = (
 function isApart(series: Series, from: number, { end, isUp }: Pick<Span, 'end' | 'isUp'>): boolean {
   let quiet = 0
   for (let i = from; i <= end; i++) {
-    const usual = usualOf(series, { from: i, to: i + 1, asAt: end })
+    const usual = usualOf(series, i, end)
     const count = series.hours.counts[i] ?? 0
     const isOut = isFar({ observed: count, expected: usual, squares: 0 }, isUp) && usual + count > 1
     quiet = isOut ? 0 : quiet + 1
@@ -394,20 +404,11 @@ function isApart(series: Series, from: number, { end, isUp }: Pick<Span, 'end' |
   return false
 }
 
-interface Usual {
-  readonly from: number
-  readonly to: number
-  /** The hour whose baseline and level say what is usual. */
-  readonly asAt: number
-}
-
-function usualOf(series: Series, { from, to, asAt }: Usual): number {
+/** What is usual in an hour by the baseline, level and clock of another one. */
+function usualOf(series: Series, i: number, asAt: number): number {
   const baseline = baselineOf(series, asAt)
-  if (baseline === null) return 0
   const level = series.levels[Math.floor((asAt - series.from) / DAY_HOURS)] ?? 1
-  let sum = 0
-  for (let i = from; i < to; i++) sum += level * (baseline.profile[cellAt(series, i, asAt)] ?? 0)
-  return sum
+  return level * (baseline?.profile[cellAt(series, i, asAt)] ?? 0)
 }
 
 function countOf({ hours }: Series, from: number, to: number): number {

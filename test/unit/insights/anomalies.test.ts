@@ -4,6 +4,7 @@ import { findAnomalies, type Finding } from '../../../src/insights/anomalies.js'
 import { frameEndingAt, reportedFrom } from '../../../src/insights/frame.js'
 import { generate } from '../../../bench/insights/generate.js'
 import { seeded } from '../../../bench/insights/random.js'
+import { simulate } from '../../../bench/insights/simulate.js'
 
 const MONDAY = 4 * 24
 const WEEK = 168
@@ -179,6 +180,46 @@ test('a moved job of a template that has nothing else is told once, also when it
     found.filter(({ from }) => from >= moves + 24),
     [],
   )
+})
+
+test('a clock that was shifted is not told again after the next weekend', async (t) => {
+  const day = [
+    10, 10, 10, 10, 10, 10, 130, 260, 400, 500, 500, 500, 500, 500, 500, 450, 300, 150, 90, 50, 20,
+    10, 10, 10,
+  ]
+  const office = (local: number): number =>
+    Math.floor(local / 24) % 7 >= 5 ? 12 : (day[local % 24] ?? 0)
+  for (const ahead of [0, 8, 13]) {
+    const shifts = 5 * WEEK + 24 + 6
+    const found = find(counts(9, (hour) => office(hour + ahead + (hour >= shifts ? 2 : 0))))
+    t.ok(found.length > 0, `${ahead}`)
+    t.same(
+      found.filter(({ from }) => from >= shifts + 72),
+      [],
+      `${ahead}`,
+    )
+  }
+})
+
+test('simulated jobs that moved and clocks that were shifted are not told again after two days', async (t) => {
+  for (const [seed, source, template] of [
+    // The job's old hours end at midnight, and from then on the clock is taken to be shifted.
+    [6, 3, 1],
+    // Both one hour and two explain the first day after the shift.
+    [701, 9, 5],
+  ] as const) {
+    const all = simulate({ seed, sources: 12, weeks: 11, quietWeeks: 5 })
+    const { labels = [], templates = [] } = all[source] ?? {}
+    const change = labels.findLast(({ kind }) => kind === 'job_moved' || kind === 'clock_shifted')
+    const found = find(templates[template]?.counts ?? new Float64Array(0), 5 * WEEK)
+    t.ok(change !== undefined && found.length > 0, `${seed}`)
+    const { from = 0, to = 0 } = change ?? {}
+    t.same(
+      found.filter((each) => each.from >= to && each.from < from + 9 * 24),
+      [],
+      `${seed}`,
+    )
+  }
 })
 
 test('a weekend is that of the senders, wherever they are', async (t) => {
