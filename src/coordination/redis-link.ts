@@ -79,8 +79,6 @@ function oncePerOutage(
   return (error) => {
     if (reported.has(error.message)) return
     reported.add(error.message)
-    // The command that Redis refused, with its arguments: of AUTH they are the password.
-    Reflect.deleteProperty(error, 'command')
     onError(error)
   }
 }

@@ -34,6 +34,9 @@ const SECRET_FIELDS = [
   '["x-scm-token"]',
 ]
 
+/** The command that Redis refused, with its arguments: of AUTH they are the password. */
+const REDIS_COMMAND = 'err.command'
+
 const under = (parent: string): string[] =>
   SECRET_FIELDS.map((field) => (field.startsWith('[') ? `${parent}${field}` : `${parent}.${field}`))
 
@@ -63,7 +66,10 @@ export function createLog(
       base: { pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      redact: { paths: [...SECRET_FIELDS, ...under('*'), ...under('*.*')], censor: HIDDEN },
+      redact: {
+        paths: [...SECRET_FIELDS, ...under('*'), ...under('*.*'), REDIS_COMMAND],
+        censor: HIDDEN,
+      },
       hooks: { streamWrite: withoutSecrets },
     },
     to,

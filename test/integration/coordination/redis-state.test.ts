@@ -171,22 +171,6 @@ void test('an outage is reported once', async (t) => {
   }
 })
 
-void test('a refused password is in no report', async (t) => {
-  const password = 'correct horse'
-  const guarded = await startRedis(password)
-  if (guarded === null) return
-  t.teardown(() => guarded.kill())
-  const errors: unknown[] = []
-  const state = await createRedisState({
-    url: guarded.url.replace('//', '//:battery-staple@'),
-    keyPrefix: 'test:',
-    onError: (error) => errors.push(error),
-  })
-  open.push(state)
-  t.match(errors, [{ message: /WRONGPASS/ }])
-  t.notMatch(JSON.stringify(errors), /battery-staple/)
-})
-
 void test('without Redis at the start the state is down, and comes up with it', async (t) => {
   await server.kill()
   const state = await connect()

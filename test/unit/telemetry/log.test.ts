@@ -43,6 +43,8 @@ void test('secrets are hidden wherever they stand', async (t) => {
     'two',
   )
   log.info({ err: new Error(`connect redis://user:${secret}@cache:6379/0 failed`) }, 'in an error')
+  const command = { name: 'auth', args: [secret] }
+  log.info({ err: Object.assign(new Error('WRONGPASS'), { command }) }, 'in a command of Redis')
   log.info({ url: `https://${secret}@host/` }, 'in a URL')
   log.info({ text: `Authorization: Bearer ${jwt}` }, `token ${jwt} of ${key}`)
   const text = lines.join('')
