@@ -114,7 +114,7 @@ function createCheck(
 }
 
 async function connectLater({ url, commandTimeoutMs }: LinkOptions): Promise<Redis> {
-  // A service without Redis does not load the client. A bundle has a CommonJS package as the default export alone.
+  // A service without Redis does not load the client. In a bundle a CommonJS package that is imported later has only a default export.
   const {
     default: { Redis },
   } = await import('ioredis')

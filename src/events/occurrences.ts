@@ -84,7 +84,7 @@ const amongPlaces = (places: readonly Place[]) => ({
 interface Matching {
   /** The matches of the dictionaries in the range. */
   readonly found: Matches
-  /** Of a row of `events`; they are called k0, k1 … */
+  /** SQL of values of a row of `events`, which become the columns k0, k1 … */
   readonly expressions: readonly Condition[]
 }
 

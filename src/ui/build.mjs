@@ -80,7 +80,7 @@ const names = {
   icon,
   sprite,
   script,
-  // What the script imports is fetched beside it.
+  // The file that the script imports first; the document preloads it.
   first: basename(metafile.outputs[`${OUT}/${script}`].imports[0].path),
   // The page's own mark is the first thing that is seen.
   mark: /<svg[^]*<\/svg>/.exec(read('shell/mark.tsx'))[0],

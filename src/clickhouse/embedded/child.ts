@@ -17,7 +17,7 @@ const PR_SET_DUMPABLE = 4
 /** O_RDWR | O_NOCTTY of Linux. */
 const OPEN_TERMINAL = 0o402
 const LIBC = process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6'
-/** Nobody reads what the engine writes to its terminal. Its progress would fill the buffer in a minute, and then the engine could not end. */
+/** Nobody reads the engine's terminal. Progress lines would fill its buffer within a minute, and the engine would block when it ends. */
 const SILENT = ['--progress', 'off', '--progress-table', 'off']
 const LOOK_MS = 10
 const CROWD_EVERY_MS = 500

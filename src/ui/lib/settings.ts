@@ -16,7 +16,7 @@ const isSystemDark = signal(dark.matches)
 dark.addEventListener('change', ({ matches }) => {
   isSystemDark.value = matches
 })
-/** The theme that is shown, for what style sheets don't draw. */
+/** The theme that is shown, for canvases, which style sheets do not reach. */
 export const shownTheme = computed(() =>
   theme.value === 'auto' ? (isSystemDark.value ? 'dark' : 'light') : theme.value,
 )

@@ -125,7 +125,7 @@ export function Palette() {
   const dialog = useRef<HTMLDialogElement>(null)
   const [typed, setTyped] = useState('')
   const [chosen, setChosen] = useState(0)
-  // Before the next key, which is typed into it.
+  // It opens before the next key comes, so that no letter is lost.
   useLayoutEffect(() => dialog.current?.showModal(), [])
   const known = useLoad('known', findKnown).value ?? []
   const found = commands(typed.trim(), known)
