@@ -22,6 +22,8 @@ const QUIET = [
   '--disable-sync',
 ]
 
+const service = await startLiveService(t)
+
 async function openPage(t: Test, options: BrowserContextOptions): Promise<Page> {
   const folder = mkdtempSync(join(tmpdir(), 'docs-browser-'))
   const args = QUIET
@@ -56,7 +58,6 @@ t.test(
   'in a browser the docs log in, run a query and show the live channel',
   { skip: isMissing ? reason : false },
   async (t) => {
-    const service = await startLiveService(t)
     await service.ingest([
       { source: 'press', severity: 'ERROR', message: 'roller 7 is too hot' },
       { source: 'press', severity: 'INFO', message: 'roller 7 cools down' },
@@ -135,7 +136,6 @@ t.test(
   'the reference fits a phone, and no id is there twice',
   { skip: isMissing ? reason : false },
   async (t) => {
-    const service = await startLiveService(t)
     const page = await openPage(t, { viewport: { width: 390, height: 844 } })
     await page.goto(`${service.api}/docs`)
     await page.click('#operations-tag-logs')
@@ -156,7 +156,6 @@ t.test(
   'in a browser the guides are read and their headings searched, on a phone and without scripts too',
   { skip: isMissing ? reason : false },
   async (t) => {
-    const service = await startLiveService(t)
     const page = await openPage(t, { viewport: { width: 1280, height: 900 } })
     const seen = watch(page)
     await page.goto(`${service.api}/docs`)
