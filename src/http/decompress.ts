@@ -12,6 +12,8 @@ const CODINGS: Readonly<Record<string, ContentCoding>> = {
   gzip: 'gzip',
   'x-gzip': 'gzip',
   deflate: 'deflate',
+  // What the OpenTelemetry Collector calls the same.
+  zlib: 'deflate',
   br: 'br',
   zstd: 'zstd',
   snappy: 'snappy',

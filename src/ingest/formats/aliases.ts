@@ -14,7 +14,7 @@ const NAMES = {
     'timeiso8601 timelocal isodate instant? timemillis starttime? asctime createdat? loggedat? when? ' +
     'realtimetimestamp sourcerealtimetimestamp tsns t? dt? ingestiontime!',
   severity:
-    'severitynumber severity severitytext level lvl loglevel levelname levellevelstr levellevel ' +
+    'severitynumber otellogseveritynumber severity severitytext otellogseveritytext level lvl loglevel levelname levellevelstr levellevel ' +
     'detectedlevel status? priority? syslogseverityname syslogseverity levelno levelvalue s? type!?',
   message:
     'message msg body bodystringvalue log line raw rawstring text shortmessage event content ' +
@@ -72,6 +72,8 @@ const UNITS: ReadonlyMap<string, TimeUnit> = new Map([
 
 const SCALES: ReadonlyMap<string, SeverityScale | 'none'> = new Map([
   ['severitynumber', 'otel'],
+  // Of the Collector's exporter for Splunk.
+  ['otellogseveritynumber', 'otel'],
   ['priority', 'syslog'],
   ['syslogseverity', 'syslog'],
   ['levelno', 'python'],

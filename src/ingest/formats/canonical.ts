@@ -51,6 +51,14 @@ export function isCanonical(record: JsonRecord): boolean {
   return true
 }
 
+/** Whether the members with canonical names that must be texts are texts, and the type is one. */
+export function hasCanonicalTypes(record: JsonRecord): boolean {
+  const { type } = record
+  const isText = (name: string) => typeof (record[name] ?? '') === 'string'
+  const hasType = type === undefined || type === null || isEventType(type)
+  return hasType && isText('source') && isText('message') && LIMITED.every(isText)
+}
+
 /**
  * Decodes a record that has canonical names only. This is the hot path of parsed records (bench/micro/decode.bench.ts).
  */

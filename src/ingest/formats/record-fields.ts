@@ -262,6 +262,8 @@ function readMessage(
     const isDocker = alias.name === 'log' && typeof owner['stream'] === 'string'
     return isDocker ? value.replace(/\r?\n$/, '') : value
   }
+  const isNumber = typeof value === 'number' || typeof value === 'boolean'
+  if (isNumber) return ['message', 'msg'].includes(alias.name) ? String(value) : null
   if (Array.isArray(value)) return alias.name === 'data' ? firstText(value) : bytesToText(value)
   return alias.name === 'body' ? jsonText(plainValue(value)) : null
 }

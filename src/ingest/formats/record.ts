@@ -3,6 +3,7 @@ import type { DecodeContext, EventSink, EventType } from '../../model/event.js'
 import {
   badType,
   decodeCanonical,
+  hasCanonicalTypes,
   isCanonical,
   textProblem,
   withSeverityText,
@@ -56,14 +57,20 @@ const MAX_ARGUMENTS = 9
 export class RecordDecoder {
   #context: DecodeContext
   readonly #sink: EventSink
+  readonly #isTolerant: boolean
   readonly #names = new NamePlace()
   #received = 0
   #accepted = 0
   #readable = 0
 
-  constructor(context: DecodeContext, sink: EventSink) {
+  /**
+   * @param isTolerant whether a member with a canonical name may have another type, and is a tag then: for protocols whose
+   *   replies can't say which record was refused
+   */
+  constructor(context: DecodeContext, sink: EventSink, { isTolerant = false } = {}) {
     this.#context = context
     this.#sink = sink
+    this.#isTolerant = isTolerant
   }
 
   /** The source of the next records that name none. */
@@ -147,8 +154,9 @@ export class RecordDecoder {
     const { source } = record
     // Of the Elastic Common Schema, `source` is an object.
     const fits = this.#context.source === null ? !isRecord(source) : source === undefined
-    if (fits && isCanonical(record)) return decodeCanonical(record, this.#context)
-    const bad = this.#canonicalProblem(record)
+    const isOther = this.#isTolerant && !hasCanonicalTypes(record)
+    if (fits && !isOther && isCanonical(record)) return decodeCanonical(record, this.#context)
+    const bad = isOther ? null : this.#canonicalProblem(record)
     if (bad !== null) {
       const candidates = new FieldCandidates(record, this.#names)
       const named = this.#findSource(candidates, record, findPath(candidates))

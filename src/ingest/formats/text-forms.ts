@@ -28,7 +28,7 @@ const LEVEL = String.raw`(?:\[ ?(?<boxed>${ANY_CASE}) ?\]|(?<level>${UPPER})(?![
  * The text between host and message in syslog lines: a name, a version or a second word, a process, on macOS a sender
  * in parentheses. `--` stands for a login without a name.
  */
-const PROGRAM = String.raw`(?:(?: ?-- )?(?!(?:CEF|LEEF):)(?<program>[^\s:[\]]{1,128}(?: [\w.]{1,32}(?=\[\d))?)(?: [\d.]{1,16})?(?:\[(?<pid>[^\]\s]{1,32})\](?: \([^)]{1,128}\))?)?: ?)`
+const PROGRAM = String.raw`(?:(?: ?-- )?(?!(?:CEF|LEEF):|\d{1,2}:\d\d)(?<program>[^\s:[\]]{1,128}(?: [\w.]{1,32}(?=\[\d))?)(?: \d{1,5}(?:\.\d{1,5}){1,3})?(?:\[(?<pid>[^\]\s]{1,32})\](?: \([^)]{1,128}\))?)?: ?)`
 /** PostgreSQL's `%m [%p] %q%u@%d `, which Debian has, and other common prefixes. */
 const POSTGRES = String.raw`(?<time>${ISO}(?: [A-Z]{3,5})?) \[(?<pid>\d{1,10})(?:-\d{1,10})?\](?::? \[\d{1,10}-\d{1,10}\])?:? (?:(?<user>[^\s@=,]{0,128})@(?<database>[^\s@=,]{0,128}) |user=(?<dbuser>[^\s,]{0,128}),db=(?<dbname>[^\s,]{0,128})(?:,app=(?<app>[^,]{0,128}))?(?:,client=(?<peer>\S{0,255}))? )?`
 const CLASS = String.raw`[\w$/-]{1,128}(?:\.[\w$/-]{1,128}){1,16}`

@@ -128,7 +128,10 @@ function timeOf(groups: Groups, clock: Clock): number | null | undefined {
 const severityOfPri = (pri: string | undefined) =>
   pri === undefined ? null : severityOfNumber(Number(pri) % 8, 'syslog')
 
-/** Reads `[id name="value" …][…] message` or `- message`, and removes a byte order mark before the message. */
+/**
+ * Reads `[id name="value" …][…] message` or `- message`, and removes a byte order mark before the message. Where there is none, as of
+ * Juniper's devices, the structured data is the message.
+ */
 function refineStructuredData(draft: Draft, tags: TagCollector): void {
   const element = /\[([^\s="\]]{1,64})((?: [^\s="\]]{1,64}="(?:[^"\\\]]|\\.){0,4096}"){0,64})\]/y
   const text = draft.message
@@ -137,7 +140,8 @@ function refineStructuredData(draft: Draft, tags: TagCollector): void {
     addParams(match[2] ?? '', draft, tags)
     end = element.lastIndex
   }
-  draft.message = text.slice(end).replace(/^ \uFEFF?/, '')
+  const message = text.slice(end).replace(/^ \uFEFF?/, '')
+  draft.message = message === '' && end > 1 ? text : message
 }
 
 /** The parameters that are no tags, by their compared names. */

@@ -1,16 +1,18 @@
 import type { Reply } from '../../http/reply.js'
 import { httpRoute } from '../../http/routes.js'
-import { ERRORS, type AppError } from '../../model/errors.js'
+import { AppError, ERRORS } from '../../model/errors.js'
 import type { DecodeContext, EventSink } from '../../model/event.js'
+import { isBinary, readAnyText } from '../formats/file-text.js'
 import type { JsonRecord } from '../formats/json-value.js'
+import { RecordDecoder } from '../formats/record.js'
 import { ingestRoute } from './ingest-route.js'
-import { decodeJsonRecords } from './json-records.js'
+import { decodeJsonRecords, withSource } from './json-records.js'
 import type { Protocol } from './protocol.js'
 
 /** What a request may say of logs that do not. */
 const DEFAULTS = ['ddsource', 'ddtags', 'hostname', 'service'] as const
 
-/** Decodes the logs of Datadog's agent and libraries. The agent tries the connection with an empty object. */
+/** Decodes the logs of Datadog's agent and libraries: JSON, or lines of text. The agent tries the connection with an empty object. */
 function decodeDatadog(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
   const params = new URLSearchParams(context.params)
   const defaults: JsonRecord = {}
@@ -21,10 +23,25 @@ function decodeDatadog(bytes: Buffer, context: DecodeContext, sink: EventSink): 
   const change = (record: JsonRecord): JsonRecord | null => {
     if (Object.keys(record).length === 0) return null
     const whole = { ...defaults, ...record }
-    const isNamed = typeof record['service'] === 'string' || context.requestSource === ''
-    return isNamed ? whole : { ...whole, source: context.requestSource }
+    return withSource(whole, context.requestSource)
   }
-  decodeJsonRecords(bytes, context, { sink, change })
+  if (isJson(bytes)) decodeJsonRecords(bytes, context, { sink, change, isTolerant: true })
+  else decodeLines(bytes, new RecordDecoder(context, sink), change)
+}
+
+const isJson = (bytes: Buffer): boolean => /^\s*(?:[[{]|$)/.test(bytes.toString('latin1', 0, 64))
+
+/** Decodes lines of text, each a message. @throws AppError `bad_request` for binary data */
+function decodeLines(
+  bytes: Buffer,
+  decoder: RecordDecoder,
+  change: (record: JsonRecord) => JsonRecord | null,
+): void {
+  const file = readAnyText(bytes)
+  if (isBinary(file)) throw new AppError('bad_request', 'the body is neither JSON nor text')
+  for (const [message] of file.text.matchAll(/[^\r\n]+/g))
+    if (message.trim() !== '')
+      decoder.decode(decoder.received + 1, change({ message }), () => message)
 }
 
 /** The agent sends again whatever has another status than 400, 401, 403 and 413. */

@@ -20,20 +20,29 @@ type Change = (record: JsonRecord) => JsonRecord | Refused | null
  * Decodes a body of JSON records: an array, lines, or objects one after another.
  *
  * @param change is called for each record
+ * @param isTolerant as of `RecordDecoder`
  */
 export function decodeJsonRecords(
   bytes: Buffer,
   context: DecodeContext,
-  { sink, change }: { readonly sink: EventSink; readonly change: Change },
+  {
+    sink,
+    change,
+    isTolerant = false,
+  }: { readonly sink: EventSink; readonly change: Change; readonly isTolerant?: boolean },
 ): void {
-  decodeJson(bytes, new ChangingDecoder(context, sink, change))
+  decodeJson(bytes, new ChangingDecoder(context, sink, { change, isTolerant }))
 }
 
 class ChangingDecoder extends RecordDecoder {
   readonly #change: Change
 
-  constructor(context: DecodeContext, sink: EventSink, change: Change) {
-    super(context, sink)
+  constructor(
+    context: DecodeContext,
+    sink: EventSink,
+    { change, isTolerant }: { readonly change: Change; readonly isTolerant: boolean },
+  ) {
+    super(context, sink, { isTolerant })
     this.#change = change
   }
 

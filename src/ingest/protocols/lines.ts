@@ -9,12 +9,13 @@ import type { Protocol } from './protocol.js'
 /** Decodes lines, each a record of a batch: JSON objects, and texts as they are. */
 export function decodeLines(body: Buffer, context: DecodeContext, sink: EventSink): void {
   const batch = readBatch(body)
-  const decoder = new RecordDecoder(context, {
-    // As a receiver of lines does: who sends is the host, unless the line says more.
+  // As a receiver of lines does: who sends is the host, unless the line says more.
+  const withHost: EventSink = {
     event: (line, event) =>
       sink.event(line, event.host === '' ? { ...event, host: batch.sender } : event),
     reject: (line, rejection) => sink.reject(line, rejection),
-  })
+  }
+  const decoder = new RecordDecoder(context, withHost, { isTolerant: true })
   batch.each((bytes, isCut, line) => {
     const text = bytes.toString('utf8')
     if (isCut) return decoder.put(line, TOO_LARGE, () => text)

@@ -180,6 +180,8 @@ function readJson(bytes: Buffer, context: DecodeContext, decoder: RecordDecoder)
     const stream = new Stream(labels, context, decoder)
     const values = Array.isArray(item['values']) ? item['values'] : []
     for (const value of values as unknown[]) stream.put(toJsonEntry(value))
+    const entries = Array.isArray(item['entries']) ? item['entries'] : []
+    for (const entry of entries as unknown[]) stream.put(toOldEntry(entry))
   }
 }
 
@@ -193,6 +195,17 @@ function toJsonEntry(value: unknown): Entry {
     timestampMs: isTime ? Number(digits.slice(0, -6)) : null,
     line: typeof line === 'string' ? line : rawText(line ?? ''),
     metadata: isRecord(metadata) ? metadata : {},
+  }
+}
+
+/** Reads `{ts, line}`, the entry of clients before Loki 1.0. */
+function toOldEntry(entry: unknown): Entry {
+  const { ts, line } = isRecord(entry) ? entry : {}
+  const timeMs = typeof ts === 'string' ? Date.parse(ts) : Number.NaN
+  return {
+    timestampMs: Number.isNaN(timeMs) ? null : timeMs,
+    line: typeof line === 'string' ? line : rawText(line ?? ''),
+    metadata: {},
   }
 }
 
@@ -243,7 +256,15 @@ class Stream {
   }
 
   #plain({ timestampMs, line, metadata }: Entry): JsonRecord {
-    const { trace_id: traceId, span_id: spanId, ...tags } = metadata
+    const tags = { ...metadata }
+    const take = (names: readonly string[]): unknown => {
+      const key = Object.keys(tags).find((one) => names.includes(one.toLowerCase()))
+      const value = key === undefined ? undefined : tags[key]
+      if (key !== undefined) delete tags[key]
+      return value
+    }
+    const traceId = take(['trace_id', 'traceid'])
+    const spanId = take(['span_id', 'spanid'])
     const level = this.fields.severity || LEVELS.map((name) => metadata[name]).find(Boolean)
     return {
       ...this.fields,

@@ -2,9 +2,10 @@ import type { Reply } from '../../http/reply.js'
 import type { HttpRequest, RequestHead } from '../../http/request.js'
 import { httpRoute, type HttpRoute } from '../../http/routes.js'
 import { ERRORS, type AppError } from '../../model/errors.js'
-import type { DecodeContext, EventSink } from '../../model/event.js'
+import type { CanonicalEvent, DecodeContext, EventSink } from '../../model/event.js'
 import type { BodyResult, ProtocolFormat } from '../block.js'
 import { MAX_CHARS, usableSource } from '../formats/draft.js'
+import { rawText } from '../formats/json-text.js'
 import { isRecord, type JsonRecord } from '../formats/json-value.js'
 import { decodeTextLines } from '../formats/upload.js'
 import { ingestRoute, withKey, type IngestServices } from './ingest-route.js'
@@ -41,7 +42,8 @@ function decodeEvents(bytes: Buffer, context: DecodeContext, sink: EventSink): v
  * whole record into `meta` there, beside the text.
  */
 function unwrapped(event: unknown): unknown {
-  if (!isRecord(event)) return event
+  if (typeof event === 'string') return event
+  if (!isRecord(event)) return rawText(event)
   const { message, ...rest } = event
   const inner = isRecord(message) ? { ...message, ...rest } : event
   const { meta, msg, ...others } = inner
@@ -62,17 +64,26 @@ function named(record: JsonRecord): JsonRecord {
   return { ...record, sourcetype: undefined, source: sourcetype }
 }
 
-/** Decodes raw text, whose lines are events, with the request's source and host. */
+/** Decodes raw text, whose lines are events, with the source, host, type and index of the request. */
 function decodeRaw(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
   const params = new URLSearchParams(context.params)
   const source = context.requestSource || usableSource(params.get('sourcetype') ?? '')
   const host = (params.get('host') ?? '').slice(0, MAX_CHARS.host)
   const defaultSource = source === '' ? context.defaultSource : source
+  const others = ['sourcetype', 'index'].flatMap((name) => {
+    const value = params.get(name) ?? ''
+    return value === '' || value === source ? [] : [[name, value] as const]
+  })
+  const complete = (event: CanonicalEvent): CanonicalEvent => ({
+    ...event,
+    host: event.host === '' ? host : event.host,
+    tags: others.length === 0 ? event.tags : { ...Object.fromEntries(others), ...event.tags },
+  })
   decodeTextLines(
     bytes,
     { ...context, defaultSource },
     {
-      event: (line, event) => sink.event(line, event.host === '' ? { ...event, host } : event),
+      event: (line, event) => sink.event(line, complete(event)),
       reject: (line, rejection) => sink.reject(line, rejection),
     },
   )

@@ -101,9 +101,15 @@ function readPair(from: usize, to: usize): bool {
   if (nameEnd == to || !protobuf.readField(nameEnd, to) || protobuf.tag != 0x12 || protobuf.to != to) return false
   const value = protobuf.from
   const size = nameEnd - name
-  // `trace_id`, `span_id`
-  if (size == 8 && load<u64>(name) == 0x64695f6563617274) return readId(line.TRACE, value, to)
-  if (size == 7 && (load<u64>(name) & 0x00ff_ffff_ffff_ffff) == 0x64695f6e617073) return readId(line.SPAN, value, to)
+  if (size >= 6 && size <= 8) {
+    // `traceid`, `spanid`, and the same with `_`, whose bit for small letters is set too
+    const small = load<u64>(name) | 0x2020_2020_2020_2020
+    const seven = small & 0x00ff_ffff_ffff_ffff
+    if (size == 8 && small == 0x6469_7f65_6361_7274) return readId(line.TRACE, value, to)
+    if (size == 7 && seven == 0x0064_6965_6361_7274) return readId(line.TRACE, value, to)
+    if (size == 7 && seven == 0x0064_697f_6e61_7073) return readId(line.SPAN, value, to)
+    if (size == 6 && (seven & 0xffff_ffff_ffff) == 0x6469_6e61_7073) return readId(line.SPAN, value, to)
+  }
   if (!line.isPlain(name, nameEnd)) return false
   if (mayHaveLevel && value != to) readLevel(name, size, value, to)
   if (pairs == 0) {

@@ -259,7 +259,9 @@ const metadata = fc
     fc.oneof(
       usualName,
       fc.constantFrom(
-        ...'trace_id span_id level severity loglevel detected_level zone traceId'.split(' '),
+        ...'trace_id span_id level severity loglevel detected_level zone traceId SpanID TRACE_ID span-id'.split(
+          ' ',
+        ),
       ),
       name,
     ),

@@ -295,9 +295,9 @@ const withEscapes = (text: string): string =>
     (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 
-/** The name of an index without its day, month or number: `app-2026.11.21`, `app-000001`. */
+/** The name of an index without its hour, day, month or number: `app-2026.11.21.09`, `app-2026.11.21-000001`. */
 const withoutDate = (index: string): string =>
-  index.replace(/[-_.](?:\d{4}[-.]\d{2}(?:[-.]\d{2})?|\d{8}|\d{6})$/, '')
+  index.replace(/(?:[-_.](?:\d{4}[-.]\d{2}(?:[-.]\d{2}){0,2}|\d{8}))?(?:[-_.]\d{6})?$/, '')
 
 const quoted = (text: string): string => JSON.stringify(text)
 

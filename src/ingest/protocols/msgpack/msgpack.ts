@@ -39,7 +39,7 @@ const LISTS = 4
  * @throws AppError `bad_request` when it begins with no MessagePack; what follows a broken record is one rejection
  */
 export function decodeMsgpack(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
-  const decoder = new RecordDecoder(context, sink)
+  const decoder = new RecordDecoder(context, sink, { isTolerant: true })
   /** How many items each open list still has. */
   const open: number[] = []
   for (let at = 0; at < bytes.length;) {
@@ -88,7 +88,7 @@ const TOO_MANY = { ...BROKEN, message: `the record has more than ${RECORD_VALUES
 function read(bytes: Uint8Array): unknown {
   try {
     // A text may hold the bytes of half a surrogate pair.
-    return toWellFormed(plain(decode(bytes, { extensionCodec: codec }), 0))
+    return toWellFormed(plain(decode(bytes, { extensionCodec: codec, useBigInt64: true }), 0))
   } catch {
     return undefined
   }
@@ -103,8 +103,13 @@ function toRecord(value: unknown): unknown {
   return typeof time === 'number' ? { timestamp: time, ...record } : record
 }
 
-/** Bytes are text, times ISO 8601; other extensions are nothing that JSON has. */
+/**
+ * Bytes are text, times ISO 8601; other extensions are nothing that JSON has. An integer beyond 2^53 keeps its digits as text. The
+ * library gives every integer of eight bytes as a bigint.
+ */
 function plain(value: unknown, depth: number): unknown {
+  if (typeof value === 'bigint')
+    return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
   if (typeof value !== 'object' || value === null) return value
   if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8')
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString()

@@ -43,12 +43,15 @@ function timeOf(item: JsonRecord): number | undefined {
   return undefined
 }
 
-/** A structured body is written as JSON; a record without one is its event's name or its attributes. */
+/** A structured body is written as JSON; a record without one is its event's name, its exception or its attributes. */
 function messageOf(item: JsonRecord, tags: JsonRecord): string {
   const { body, eventName } = item
   if (typeof body === 'string' && body !== '') return body
   if (body !== undefined && body !== null && body !== '') return rawText(body)
-  return typeof eventName === 'string' && eventName !== '' ? eventName : textOf(tags)
+  if (typeof eventName === 'string' && eventName !== '') return eventName
+  const parts = [tags['exception.type'], tags['exception.message']]
+  const exception = parts.filter((part) => typeof part === 'string' && part !== '')
+  return exception.length > 0 ? exception.join(': ') : textOf(tags)
 }
 
 const textOf = (tags: JsonRecord): string => (Object.keys(tags).length === 0 ? '' : rawText(tags))

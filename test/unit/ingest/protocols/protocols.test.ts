@@ -102,3 +102,73 @@ void test('events of Splunk take what their request says', async (t) => {
     { reason: 'invalid_json', raw: '{"event":"fo' },
   ])
 })
+
+void test('Loki before 1.0 has its entries as objects, and ids of traces have several names', async (t) => {
+  const entries = [{ ts: new Date(AT).toISOString(), line: 'old' }, { line: 'without a time' }]
+  const old = JSON.stringify({ streams: [{ labels: '{app="shop"}', entries }] })
+  t.match(decode('loki/push', old).events, [
+    { timestampMs: AT, source: 'shop', message: 'old' },
+    { source: 'shop', message: 'without a time' },
+  ])
+  for (const metadata of [
+    { traceID: 'a1', spanID: 'b2' },
+    { TraceId: 'a1', span_id: 'b2' },
+  ]) {
+    const push = {
+      streams: [{ stream: { app: 'shop' }, values: [[`${AT}000000`, 'x', metadata]] }],
+    }
+    const { events } = decode('loki/push', JSON.stringify(push))
+    t.match(events, [{ traceId: 'a1', spanId: 'b2', tags: null }])
+  }
+})
+
+void test('an index is a source without its hour, day and number', async (t) => {
+  for (const [index, source] of [
+    ['app-2026.11.21.05', 'app'],
+    ['app-2026.11.21-000001', 'app'],
+    ['app-20261121', 'app'],
+    ['app-v2', 'app-v2'],
+  ] as const) {
+    const { events } = decode(
+      'elasticsearch/bulk',
+      `{"create":{"_index":"${index}"}}\n{"msg":"a"}\n`,
+    )
+    t.match(events, [{ source }], index)
+  }
+})
+
+void test('events of Splunk may be numbers, and its raw text has the type and the index of its request', async (t) => {
+  const { events } = decode('splunk/event', '{"event":42}{"event":[1,"b"]}{"event":true}')
+  t.match(events, [{ message: '42' }, { message: '[1,"b"]' }, { message: 'true' }])
+  const raw = decode('splunk/raw', 'one\ntwo', 'sourcetype=access&index=main&host=h')
+  t.match(raw.events, [
+    { message: 'one', host: 'h', source: 'access', tags: { index: 'main' } },
+    { message: 'two', host: 'h', source: 'access', tags: { index: 'main' } },
+  ])
+  const otel = { 'otel.log.severity.number': 17, 'otel.log.severity.text': 'Error' }
+  const ofCollector = decode('splunk/event', JSON.stringify({ event: 'a', fields: otel }))
+  t.match(ofCollector.events, [{ severity: 'ERROR' }])
+})
+
+void test('Datadog takes lines of text, and no record is refused for the type of a field', async (t) => {
+  const text = decode('datadog/logs', 'one\r\n\ntwo {"a":1}', 'service=shop&ddtags=env:prod')
+  t.match(text.events, [
+    { message: 'one', source: 'shop', environment: 'prod' },
+    { message: 'two {"a":1}', source: 'shop' },
+  ])
+  t.throws(() => decode('datadog/logs', Buffer.alloc(256, 1)), { code: 'bad_request' })
+  const odd = [
+    { message: { user: 7 }, service: 's' },
+    { message: 42 },
+    { message: 'm', host: { name: 'web-1' } },
+    { source: 's', message: 'm', type: 'access', trace_id: 123 },
+  ]
+  const { events, rejects } = decode('datadog/logs', JSON.stringify(odd))
+  t.same(rejects, [])
+  t.match(events, [
+    { message: '{"message":{"user":7}}' },
+    { message: '42' },
+    { message: 'm', host: 'web-1' },
+    { message: 'm', source: 's', type: 'log', traceId: '123', tags: { type: 'access' } },
+  ])
+})

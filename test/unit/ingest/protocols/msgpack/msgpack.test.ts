@@ -1,3 +1,4 @@
+import { encode } from '@msgpack/msgpack'
 import { test } from 'tap'
 import { UTC } from '../../../../../src/ingest/formats/zone.js'
 import { decodeMsgpack } from '../../../../../src/ingest/protocols/msgpack/msgpack.js'
@@ -62,4 +63,14 @@ void test('a map whose key is a list is refused alone, with an empty text', asyn
     reject: (_, { raw }) => void texts.push(raw),
   })
   t.same(texts, ['', 'event'])
+})
+
+void test('an integer beyond 2^53 keeps its digits', async (t) => {
+  const record = { message: 'm', big: 2n ** 53n + 1n, least: -(2n ** 63n), small: 7n }
+  const tags: unknown[] = []
+  decodeMsgpack(Buffer.from(encode(record, { useBigInt64: true })), CONTEXT, {
+    event: (_, event) => void tags.push(event.tags),
+    reject: (_, { message }) => t.fail(message),
+  })
+  t.same(tags, [{ big: '9007199254740993', least: '-9223372036854775808', small: 7 }])
 })

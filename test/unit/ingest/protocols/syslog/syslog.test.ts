@@ -52,6 +52,38 @@ const MESSAGES: readonly (readonly [text: string, want: Readonly<Record<string, 
     '<11>Nov 21 09:28:19 db-1 paid',
     { host: 'db-1', severity: 'ERROR', tags: { facility: 'user' } },
   ],
+  ...[
+    '1,2026/11/21 10:00:01,0018,THREAT,x',
+    'backup 12:30:01 finished',
+    '12:30:01 finished',
+    'job 7: done',
+  ].map(
+    (message) =>
+      [
+        `<11>Nov 21 09:28:19 db-1 ${message}`,
+        { host: 'db-1', severity: 'ERROR', message, tags: { facility: 'user' } },
+      ] as const,
+  ),
+  [
+    '<11>Nov 21 09:28:19 db-1 syslogd 1.4.1: restart',
+    {
+      source: 'syslogd',
+      host: 'db-1',
+      severity: 'ERROR',
+      message: 'restart',
+      tags: { facility: 'user' },
+    },
+  ],
+  [
+    '<11>1 2026-11-21T09:28:19Z db-1 mgd 3046 UI_LOGOUT [junos@2636 username="bob"]',
+    {
+      source: 'mgd',
+      host: 'db-1',
+      severity: 'ERROR',
+      message: '[junos@2636 username="bob"]',
+      tags: { username: 'bob', pid: '3046', msgid: 'UI_LOGOUT', facility: 'user' },
+    },
+  ],
   [
     '<11>Nov 21 09:28:19 cron: paid',
     { source: 'cron', severity: 'ERROR', tags: { facility: 'user' } },
