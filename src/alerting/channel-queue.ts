@@ -2,7 +2,8 @@
  * The notices of one channel that wait. Those of one alert keep their order; a notice that fails or is kept back holds up no
  * other alert. Nothing here does I/O or reads a clock.
  *
- * The first notice of a rule waits for `group_wait`, and the ones after it for `group_interval` since the rule's last message.
+ * The first notice of a rule waits for `group_wait`, and those after it that something fires for `group_interval` since the rule's
+ * last message.
  * What waits for the same rule by then goes together: as one message (a digest), or one by one where a message is about one
  * alert. A channel that has sent `max_per_minute` messages waits, and then everything that is due is one digest.
  */
@@ -96,6 +97,17 @@ export class ChannelQueue {
     return this.#alerts.has(alertId)
   }
 
+  /** The notices of the alert that another one is about, which wait. */
+  ofAlert(one: Waiting): readonly Waiting[] {
+    if (!this.hasAlert(alertOf(one))) return []
+    return [...this.#waiting.values()].filter((each) => alertOf(each) === alertOf(one))
+  }
+
+  /** Whether a notice of the same alert waits that was handed to the fallback channel. */
+  hasDiverted(one: Waiting): boolean {
+    return this.ofAlert(one).some(({ isDiverted }) => isDiverted)
+  }
+
   /** Finds notices of an alert that were not tried, because they are kept back. */
   heldOf(alertId: string): readonly Waiting[] {
     return [...this.#waiting.values()].filter(
@@ -164,7 +176,9 @@ export class ChannelQueue {
     if (one.retryMs > 0) return one.retryMs
     const isWith = first !== undefined && ruleOf(first) === ruleOf(one)
     if (one.isReleased || isWith) return 0
-    const { atMs, waitMs = 0, intervalMs = 0 } = one.notice.transition
+    const { to, atMs, waitMs = 0, intervalMs = 0 } = one.notice.transition
+    // What is over is told at once.
+    if (to === 'resolved') return atMs + waitMs
     return Math.max(atMs + waitMs, (this.#ruleSentMs.get(ruleOf(one)) ?? 0) + intervalMs)
   }
 

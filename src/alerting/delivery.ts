@@ -52,10 +52,17 @@ interface Firing {
   isAcknowledged: boolean
 }
 
+interface QueueEntry {
+  readonly queue: ChannelQueue
+  isDraining: boolean
+  wake: () => void
+}
+
 export class Deliveries {
   readonly #deps: DeliveryDeps
   readonly #signal: AbortSignal
-  readonly #queues = new Map<string, { readonly queue: ChannelQueue; wake: () => void }>()
+  /** By channel. An empty queue stays, because it knows when its last messages were sent. */
+  readonly #queues = new Map<string, QueueEntry>()
   readonly #failing = new Map<string, FailingChannel>()
   /** Alerts that are told of again while they fire. */
   readonly #firing = new Map<string, Firing>()
@@ -198,8 +205,8 @@ export class Deliveries {
 
   #enqueue(one: Waiting): void {
     const { channelId, transition } = one.notice
-    const known = this.#queues.get(channelId)
-    const { queue } = known ?? { queue: new ChannelQueue() }
+    const entry = this.#entryOf(channelId)
+    const { queue } = entry
     const untold = transition.to === 'resolved' ? queue.heldOf(transition.alertId ?? '') : []
     for (const each of untold) this.#end(queue, each, 'silenced')
     // Nobody was told that it fires.
@@ -207,16 +214,26 @@ export class Deliveries {
       this.#end(queue, one, 'silenced')
       return
     }
+    // The fallback that was told that an alert fires is told the rest as well.
+    const isDiverted = queue.hasDiverted(one)
     if (!queue.add(one)) {
       this.#deps.log.warn({ channel: channelId }, 'too many notices wait; one is left out')
       this.#end(queue, one, 'dropped')
       this.#dropped = { count: this.dropped + 1, lastMs: Date.now() }
       return
     }
-    if (known !== undefined) return known.wake()
-    const entry = { queue, wake: () => undefined }
-    this.#queues.set(channelId, entry)
+    if (isDiverted) this.#divert(one)
+    if (entry.isDraining) return entry.wake()
+    entry.isDraining = true
     void this.#drain(channelId, entry)
+  }
+
+  #entryOf(channelId: string): QueueEntry {
+    const known = this.#queues.get(channelId)
+    if (known !== undefined) return known
+    const entry = { queue: new ChannelQueue(), isDraining: false, wake: () => undefined }
+    this.#queues.set(channelId, entry)
+    return entry
   }
 
   #end(queue: ChannelQueue, one: Waiting, outcome: Outcome): void {
@@ -225,10 +242,7 @@ export class Deliveries {
     this.#record(one, { outcome, status: null, latencyMs: 0, error, receipt: null })
   }
 
-  async #drain(
-    channelId: string,
-    entry: { readonly queue: ChannelQueue; wake: () => void },
-  ): Promise<void> {
+  async #drain(channelId: string, entry: QueueEntry): Promise<void> {
     const { queue } = entry
     // The notices of a round are enqueued one after the other, and may be one message.
     await Promise.resolve()
@@ -247,7 +261,8 @@ export class Deliveries {
       if (batch.length > 0) await this.#deliver(queue, channel, batch)
       else await this.#pause(entry, againMs)
     }
-    this.#queues.delete(channelId)
+    entry.isDraining = false
+    if (this.#deps.channels.find(channelId) === null) this.#queues.delete(channelId)
   }
 
   /** Waits until a moment, or until something else is there to send. */
@@ -277,7 +292,8 @@ export class Deliveries {
       if (outcome === 'failed' && !isRefresh) one.retryMs = nowMs + backoffMs(one.attempts, BACKOFF)
       else queue.remove(one)
       if (!isRefresh) this.#record(one, { ...attempt, outcome })
-      if (channel !== null) this.#judgeChannel(channel, one, { ...attempt, outcome })
+      if (channel !== null && this.#isFailing(channel, one, { ...attempt, outcome }))
+        for (const each of [one, ...queue.ofAlert(one)]) this.#divert(each)
     }
   }
 
@@ -323,15 +339,19 @@ export class Deliveries {
     return await this.#deps.deliveryLog.receiptOf(alertId, notice.channelId).catch(() => null)
   }
 
-  /** A channel that fails hands its notices to its fallback, once and no further. */
-  #judgeChannel({ id, fields }: Channel, one: Waiting, { outcome, error }: Attempt): void {
+  #isFailing({ id, fields }: Channel, one: Waiting, { outcome, error }: Attempt): boolean {
     if (outcome === 'sent') {
       this.#failing.delete(id)
-      return
+      return false
     }
-    if (!fields.enabled || (outcome === 'failed' && one.attempts < FAILING_ATTEMPTS)) return
+    if (!fields.enabled || (outcome === 'failed' && one.attempts < FAILING_ATTEMPTS)) return false
     const sinceMs = this.#failing.get(id)?.sinceMs ?? Date.now()
     this.#failing.set(id, { sinceMs, error: error ?? '' })
+    return true
+  }
+
+  /** Hands a notice to the fallback of its channel, once and no further. */
+  #divert(one: Waiting): void {
     if (one.isDiverted || one.notice.kind === 'fallback') return
     one.isDiverted = true
     for (const notice of this.#fallbacksOf(one.notice)) this.#enqueue(toWaiting(notice))

@@ -62,11 +62,12 @@ export function linksOf(one: LoggedTransition, page: string): Links {
   }
 }
 
-/** A group that is silent had its events before. */
-function rangeOf({ kind, windowFromMs, windowToMs }: LoggedTransition) {
-  const beforeMs = kind === 'absence' ? windowToMs - windowFromMs : 0
+/** A group that is silent had its events before; what is over had them while it fired. */
+function rangeOf({ kind, to, startedAtMs = null, windowFromMs, windowToMs }: LoggedTransition) {
+  const windowMs = windowToMs - windowFromMs
+  const beganMs = to === 'resolved' && startedAtMs !== null ? startedAtMs - windowMs : windowFromMs
   return {
-    from: new Date(windowFromMs - beforeMs).toISOString(),
+    from: new Date(beganMs - (kind === 'absence' ? windowMs : 0)).toISOString(),
     to: new Date(windowToMs).toISOString(),
   }
 }

@@ -33,22 +33,37 @@ export const Matchers = Type.Array(Matcher, {
   description: 'an alert is meant when all of them match; a field that it does not have is empty',
 })
 
-/** What the matchers see of an alert. */
-export type Labels = Readonly<Record<string, string>>
+type Values = Readonly<Record<string, string>>
+
+/** What the matchers see of an alert. A group may have a severity too: that of its events. */
+export interface Labels {
+  readonly own: Values
+  /** By the fields that the rule groups by. */
+  readonly group: Values
+}
 
 export function labelsOf(one: LoggedTransition): Labels {
   const group = Object.fromEntries(one.groupBy.map((name, i) => [name, one.group[i] ?? '']))
   const { ruleId, ruleName, severity, alertId } = one
-  return { ...group, rule_id: ruleId, rule: ruleName, severity, alert_id: alertId ?? '' }
+  return { own: { rule_id: ruleId, rule: ruleName, severity, alert_id: alertId ?? '' }, group }
 }
 
 /** The same of an alert as it is listed; one that no rule raised has no rule. */
 export function labelsOfAlert({ id, severity, rule }: Alert, ruleName: string): Labels {
-  return { ...rule?.group, rule_id: rule?.ruleId ?? '', rule: ruleName, severity, alert_id: id }
+  const own = { rule_id: rule?.ruleId ?? '', rule: ruleName, severity, alert_id: id }
+  return { own, group: rule?.group ?? {} }
 }
 
 export const matchesAll = (matchers: readonly Matcher[], labels: Labels): boolean =>
-  matchers.every(({ field, op = '=', value }) => fits(value, labels[field] ?? '') === (op === '='))
+  matchers.every(
+    ({ field, op = '=', value }) =>
+      valuesOf(labels, field).some((text) => fits(value, text)) === (op === '='),
+  )
+
+function valuesOf({ own, group }: Labels, field: string): readonly string[] {
+  const found = [own[field], group[field]].filter((text) => typeof text === 'string')
+  return found.length === 0 ? [''] : found
+}
 
 /** Takes time that is linear in the text for each part of the pattern. */
 function fits(pattern: string, text: string): boolean {

@@ -49,12 +49,15 @@ interface Posted {
 /** What is one POST request. */
 type PostTarget = Exclude<Target, { type: 'email' | 'slack_bot' }>
 
+/** A group by one of these has a label of another name. */
+const OWN_LABELS: ReadonlySet<string> = new Set(['alertname', 'rule_id', 'severity'])
+
 /** The labels are the same for all messages about an alert, because they are its identity there. */
 function toPrometheusAlert({ transition: one }: Notice, { facts }: Message) {
-  const group = one.groupBy.map((name, i) => [
-    name.replaceAll(/[^A-Za-z0-9_]/g, '_'),
-    one.group[i] ?? '',
-  ])
+  const group = one.groupBy.map((name, i) => {
+    const label = name.replaceAll(/[^A-Za-z0-9_]/g, '_')
+    return [OWN_LABELS.has(label) ? `group_${label}` : label, one.group[i] ?? '']
+  })
   const { ruleId, ruleName, severity } = one
   const labels = { ...Object.fromEntries(group), alertname: ruleName, rule_id: ruleId, severity }
   const annotations = {

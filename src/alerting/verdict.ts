@@ -156,6 +156,8 @@ function absence(
   endSlot: number,
   { aliveSinceMs }: KnownTime,
 ): Verdict | null {
+  // What was never there can't be missed.
+  if (lastSlot === 0) return null
   const silentMs = (endSlot - lastSlot - 1) * everyMs
   const value = silentMs / 1000
   if (silentMs < windowMs) return { verdict: 'calm', value }

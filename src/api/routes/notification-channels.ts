@@ -52,7 +52,8 @@ async function toView(
     name,
     enabled,
     ...toShown(channels.targetOf(channel)),
-    fallback,
+    // A fallback that was deleted is none.
+    fallback: fallback === null || channels.find(fallback) === null ? null : fallback,
     max_per_minute: maxPerMinute,
     template,
     failing: failing === undefined ? null : { since: toIso(failing.sinceMs), error: failing.error },

@@ -151,6 +151,47 @@ t.test(
   },
 )
 
+t.test(
+  'the next group that fires waits for the interval of the rule',
+  { buffered: true },
+  async (t) => {
+    const { url, received } = await startReceiver(t)
+    await rule(
+      'lull-*',
+      [await channel({ type: 'webhook', url })],
+      { group_interval: '8s', on_resolve: false },
+      { group_by: ['host'] },
+    )
+    await ingest(events(1, 'lull-1'))
+    await untilCount(received, 1)
+    const firstMs = Date.now()
+    await ingest(events(1, 'lull-2'))
+    await untilCount(received, 2)
+    t.ok(Date.now() - firstMs > 6_000, 'though nothing else waited')
+    t.same(
+      received.map(({ body }) => JSON.parse(body).group),
+      [{ host: 'lull-1' }, { host: 'lull-2' }],
+    )
+  },
+)
+
+t.test('a fallback that was told of an alert is told of its end', { buffered: true }, async (t) => {
+  const { url: broken, answers } = await startReceiver(t)
+  answers.push(...Array.from({ length: 100 }, () => 500))
+  const { url, received } = await startReceiver(t)
+  const fallback = await channel({ type: 'webhook', url })
+  await rule('web-9', [await channel({ type: 'webhook', url: broken }, { fallback })])
+  await ingest(events(1, 'web-9'))
+  await untilCount(received, 2)
+  t.same(
+    received.map(({ body }) => JSON.parse(body).status),
+    ['firing', 'resolved'],
+  )
+  t.equal((await call(`DELETE /api/notification-channels/${fallback}`)).status, 204)
+  const { items } = (await call('GET /api/notification-channels?limit=200')).body
+  t.notOk(items.some((one: { fallback: string | null }) => one.fallback === fallback))
+})
+
 t.test('what a receiver refuses is final, a redirect too', { buffered: true }, async (t) => {
   const { url, received, answers } = await startReceiver(t)
   answers.push(302)

@@ -7,6 +7,7 @@ import {
 } from '../../../src/alerting/channel-queue.js'
 import type { LoggedTransition } from '../../../src/alerting/log.js'
 import { INACTIVE } from '../../../src/alerting/machine.js'
+import type { Labels } from '../../../src/alerting/matchers.js'
 
 const AT = 1_000_000
 const PEOPLE = { digests: 'always', perMinute: 20 } as const
@@ -102,7 +103,7 @@ void test('what is kept back waits, and the rest goes on', async (t) => {
   queue.add(quiet)
   queue.add(loudOne)
   const by = { by: 'silence' as const, id: 's', reason: 'why' }
-  const quietOf = (labels: Readonly<Record<string, string>>) => (labels['host'] === 'a' ? by : null)
+  const quietOf = ({ group }: Labels) => (group['host'] === 'a' ? by : null)
   const first = queue.take(AT, MACHINE, quietOf)
   t.same([first.batch, first.held], [[loudOne], [quiet]])
   t.equal(quiet.heldBy, 'silence s: why')

@@ -37,7 +37,8 @@ void test('a silent source keeps its templates back, until it is heard again', a
   t.equal(inhibition.of(template), null)
   inhibition.note(silent)
   t.same(inhibition.of(template), { by: 'alert', id: 'a', reason: '"gone" fires' })
-  t.equal(inhibition.of({ ...template, source: 'other' }), null)
+  const ofOther = { ...template, group: { ...template.group, source: 'other' } }
+  t.equal(inhibition.of(ofOther), null)
   t.equal(inhibition.of(labelsOf(silent)), null, 'itself')
   inhibition.note(resolved(silent))
   t.equal(inhibition.of(template), null)
@@ -56,4 +57,20 @@ void test('a P1 of a group keeps P3 and P4 of the group back', async (t) => {
   t.equal(inhibition.of(none), null, 'a rule without groups is of no group')
   inhibition.note(resolved(grave))
   t.equal(inhibition.of(labelsOf(one({ severity: 'P3' }))), null)
+})
+
+void test('an alert of another severity of events is of another group', async (t) => {
+  const inhibition = new Inhibition()
+  const groupBy = ['source', 'severity']
+  inhibition.note(one({ severity: 'P1', groupBy, group: ['shop', 'CRITICAL'] }))
+  const labels = (severity: string) =>
+    labelsOf(one({ severity: 'P3', groupBy, group: ['shop', severity], alertId: 'b' }))
+  t.equal(inhibition.of(labels('INFO')), null)
+  t.ok(inhibition.of(labels('CRITICAL')))
+})
+
+void test('a silent source of P1 keeps the P3 of the source back too', async (t) => {
+  const inhibition = new Inhibition()
+  inhibition.note(one({ kind: 'absence', severity: 'P1' }))
+  t.ok(inhibition.of(labelsOf(one({ severity: 'P3', alertId: 'b' }))))
 })

@@ -3,7 +3,8 @@ import { matchesAll } from '../../../src/alerting/matchers.js'
 import { isOpen, silenceState } from '../../../src/alerting/quiet.js'
 
 void test('matchers compare fields with wildcards', async (t) => {
-  const labels = { host: 'web-12.eu', severity: 'P1', rule: 'a*b' }
+  const group = { host: 'web-12.eu', severity: 'ERROR' }
+  const labels = { own: { severity: 'P1', rule: 'a*b' }, group }
   const is = (field: string, value: string, op: '=' | '!=' = '='): boolean =>
     matchesAll([{ field, op, value }], labels)
   t.ok(is('host', 'web-12.eu'))
@@ -17,8 +18,11 @@ void test('matchers compare fields with wildcards', async (t) => {
   t.notOk(is('host', '*web-12.eu.eu'))
   t.ok(is('severity', 'P2', '!='))
   t.notOk(is('severity', 'P*', '!='))
+  t.ok(is('severity', 'ERROR'), 'of the events of its group')
+  t.notOk(is('severity', 'ERROR', '!='))
   t.ok(is('zone', ''), 'a field that is not there is empty')
   t.notOk(is('__proto__', 'x'))
+  t.notOk(is('__proto__', 'x*'))
   const both = [
     { field: 'host', value: 'web-*' },
     { field: 'severity', value: 'P2' },
