@@ -10,7 +10,7 @@ import { resolveNames } from '../events/resolve.js'
 import { searchFault } from '../events/search.js'
 import { AppError } from '../model/errors.js'
 import { EventTypeSchema, PrioritySchema, SeveritySchema } from '../model/schemas.js'
-import { DAY_MS, HOUR_MS } from '../model/time.js'
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../model/time.js'
 import { EVERYTHING, ofSources, type Field, type Query } from '../query/ast.js'
 import type { QueryFault } from '../query/fault.js'
 import { MAX_NAME, toField } from '../query/fields.js'
@@ -138,7 +138,8 @@ function readLine(line: string, { fromMs, toMs }: Pick<EventQuestion, 'fromMs' |
   if (line === '') return EVERYTHING
   const parsed = parseQuery(line)
   if (parsed.fault !== null) throw invalid('q', parsed.fault)
-  const isLong = (toMs ?? Date.now()) - fromMs > MAX_SCAN_MS
+  // The end is included, and `now` may be read twice.
+  const isLong = (toMs ?? Date.now()) - fromMs > MAX_SCAN_MS + SECOND_MS
   if (parsed.loneRegex !== null && isLong) throw invalid('q', parsed.loneRegex)
   return parsed.query
 }

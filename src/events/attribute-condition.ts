@@ -97,9 +97,9 @@ export function equalJson(text: string): readonly string[] {
 }
 
 const NUMBER = `'^"?-?(?:0|[1-9][0-9]*)(?:\\\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"?$'`
-/** @returns SQL of the number of a value; NULL where its text is none */
+/** @returns SQL of the number of a value; NULL where its text is none, or one that is too large (`1e400`) */
 export const numberOf = (json: string): string =>
-  `if(match(${json}, ${NUMBER}), toFloat64OrNull(${unquoted(json)}), NULL)`
+  `if(match(${json}, ${NUMBER}), nullIf(nullIf(toFloat64OrNull(${unquoted(json)}), inf), -inf), NULL)`
 
 /** @returns what writes the condition on the JSON of a value */
 function writeTest(

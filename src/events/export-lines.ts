@@ -169,9 +169,8 @@ function putCell(out: ByteBuffer, text: TextSpan): void {
   out.length = at
 }
 
-const [TAB, LINE_FEED, FORM_FEED, RETURN, BLANK] = [0x09, 0x0a, 0x0c, 0x0d, 0x20]
-const CONTROLS: readonly number[] = [TAB, LINE_FEED, RETURN]
-const BLANKS: readonly number[] = [...CONTROLS, FORM_FEED, BLANK]
+const [LINE_FEED, RETURN, BLANK, DELETE] = [0x0a, 0x0d, 0x20, 0x7f]
+const isControl = (byte: number): boolean => byte < BLANK || byte === DELETE
 /** `=`, `+`, `-`, `@`. */
 const SIGNS: readonly number[] = [0x3d, 0x2b, 0x2d, 0x40]
 /** The last byte of the wide forms of these, behind EF BC. */
@@ -179,10 +178,10 @@ const WIDE_SIGNS: readonly number[] = [0x9d, 0x8b, 0x8d, 0xa0]
 
 /** Whether a spreadsheet would run the text as a formula. A quote in front prevents it. */
 function isFormula({ bytes, from, to }: TextSpan): boolean {
+  if (from < to && isControl(bytes[from] ?? 0)) return true
   let at = from
-  while (at < to && BLANKS.includes(bytes[at] ?? 0)) at++
-  const isIndented = at > from && CONTROLS.includes(bytes[from] ?? 0)
-  return isIndented || (at < to && isSign(bytes, at, to))
+  while (at < to && (bytes[at] === BLANK || isControl(bytes[at] ?? 0))) at++
+  return at < to && isSign(bytes, at, to)
 }
 
 function isSign(bytes: Uint8Array, at: number, to: number): boolean {
@@ -191,7 +190,7 @@ function isSign(bytes: Uint8Array, at: number, to: number): boolean {
   return at + 2 < to && bytes[at + 1] === 0xbc && WIDE_SIGNS.includes(bytes[at + 2] ?? 0)
 }
 
-const PLAIN_NUMBER = /^[+-]?[0-9]+(?:\.[0-9]+)?$/
+const PLAIN_NUMBER = /^[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
 
 const isPlainNumber = ({ bytes, from, to }: TextSpan): boolean =>
   PLAIN_NUMBER.test(

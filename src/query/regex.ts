@@ -7,7 +7,7 @@ interface RegexFault {
 
 /** The parts of a pattern: a quote, an escape, a class and its end, the head of a group, a repetition, or one character. */
 const PART =
-  /\\Q[^]*?(?:\\E|$)|\\[^]?|\[\^?\]?(?:\\[^]|\[:\^?\w{1,10}:\]|[^\]\\])*(?<end>\])?|\(\?(?:<?[=!]|>)|\(\?(?:P?<\w{1,99}>|[a-zA-Z-]{0,9}[:)])|\{\d{1,9}(?:,\d{0,9})?\}|[^]/gu
+  /\\Q[^]*?(?:\\E|$)|\\x\{[0-9a-fA-F]{1,6}\}|\\[^]?|\[\^?\]?(?:\\[^]|\[:\^?\w{1,10}:\]|[^\]\\])*(?<end>\])?|\(\?(?:<?[=!]|>)|\(\?(?:P?<\w{1,99}>|[a-zA-Z-]{0,9}[:)])|\{\d{1,9}(?:,\d{0,9})?\}|[^]/gu
 const ESCAPE = /^\\(?:[^a-zA-Z1-9]|[aftnrvxQEAbBCzdDsSwWpP])/
 const LOOKAROUND = /^\(\?(?:<?[=!]|>)/
 const COUNTED = /^\{(\d+)(?:,(\d*))?\}$/

@@ -298,3 +298,12 @@ void t.test('faults are told', async (t) => {
     t.equal(detail.code, 'validation_error', path)
   }
 })
+
+t.test('a regular expression alone may be asked of a whole hour', async (t) => {
+  const q = encodeURIComponent('/timeout/')
+  const statusOf = async (start: string, end: string): Promise<number> =>
+    (await call(`GET /api/logs?q=${q}&start_time=${start}&end_time=${end}`)).status
+  t.equal(await statusOf(at(0), at(3600)), 200)
+  t.equal(await statusOf('now-1h', 'now'), 200)
+  t.equal(await statusOf(at(0), at(3602)), 422)
+})

@@ -66,6 +66,7 @@ void test('the text and the number of an attribute are those of its first value'
     { a: { b: 1 } },
     {},
     { a: ['x', 1], b: { c: '' } },
+    { a: '1e400', b: { c: '-1e400' } },
   ]
   const now = new Date().toISOString()
   await store.insertRows(
@@ -93,12 +94,12 @@ void test('the text and the number of an attribute are those of its first value'
     return { texts: found.map(({ text }) => text), numbers: found.map(({ number }) => number) }
   }
   t.same(await read('a'), {
-    texts: ['x', '7', '42', 'true', null, null, 'x'],
-    numbers: [null, 7, 42, null, null, null, null],
+    texts: ['x', '7', '42', 'true', null, null, 'x', '1e400'],
+    numbers: [null, 7, 42, null, null, null, null, null],
   })
   t.same(await read('b.c'), {
-    texts: ['1.5', null, '1e3', null, null, null, ''],
-    numbers: [1.5, null, 1000, null, null, null, null],
+    texts: ['1.5', null, '1e3', null, null, null, '', '-1e400'],
+    numbers: [1.5, null, 1000, null, null, null, null, null],
   })
   t.same(await read('none'), {
     texts: rows.map(() => null),

@@ -40,7 +40,7 @@ const anyText = fc.oneof(
     ),
     maxLength: 8,
   }),
-  fc.constantFrom('-1', '+1.5', '-1.', '=1', '\n', 'x'.repeat(3000)),
+  fc.constantFrom('-1', '+1.5', '-5e3', '-1E', '-1.', '=1', '\n', 'x'.repeat(3000)),
 )
 
 /** Repeats of every fourth event, and corrections of every ninth. */
@@ -94,8 +94,8 @@ const SQL: Readonly<Record<(typeof EVENT_FIELDS)[number], readonly [Kind, string
   last_seen: ['word', time('greatest(ts, last)')],
 }
 
-const FORMULA = String.raw`'^[\\s]*[=+\\-@\\x{FF1D}\\x{FF0B}\\x{FF0D}\\x{FF20}]|^[\\t\\r\\n]'`
-const PLAIN_NUMBER = String.raw`'^[+\\-]?[0-9]+(\\.[0-9]+)?$'`
+const FORMULA = String.raw`'^[\\s[:cntrl:]]*[=+\\-@\\x{FF1D}\\x{FF0B}\\x{FF0D}\\x{FF20}]|^[[:cntrl:]]'`
+const PLAIN_NUMBER = String.raw`'^[+\\-]?[0-9]+(\\.[0-9]+)?([eE][+\\-]?[0-9]+)?$'`
 
 function cell(format: ExportFormat, kind: Kind, sql: string): string {
   if (kind === 'bare') return sql

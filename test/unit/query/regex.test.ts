@@ -1,6 +1,11 @@
 import t from 'tap'
 import { regexFault } from '../../../src/query/regex.js'
 
+t.test('characters by their number are known', async (t) => {
+  for (const pattern of ['\\x{2028}', '\\x{0061}+', '[\\x{20}-\\x{7e}]{3}', '\\x{10FFFF}?'])
+    t.equal(regexFault(pattern), null, pattern)
+})
+
 t.test('what RE2 does not know is found before ClickHouse is asked', async (t) => {
   const wrong = (pattern: string, part: string, message: RegExp) => {
     const fault = regexFault(pattern)
