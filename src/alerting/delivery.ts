@@ -61,7 +61,7 @@ interface QueueEntry {
 export class Deliveries {
   readonly #deps: DeliveryDeps
   readonly #signal: AbortSignal
-  /** By channel. An empty queue stays, because it knows when its last messages were sent. */
+  /** By channel. A queue is kept when it is empty, because the limits go by the times of its last messages. */
   readonly #queues = new Map<string, QueueEntry>()
   readonly #failing = new Map<string, FailingChannel>()
   /** Alerts that are told of again while they fire. */

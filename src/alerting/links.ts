@@ -62,7 +62,7 @@ export function linksOf(one: LoggedTransition, page: string): Links {
   }
 }
 
-/** A group that is silent had its events before; what is over had them while it fired. */
+/** The time range of an alert's events: of a silent group before the silence, of a resolved alert all the time that it fired. */
 function rangeOf({ kind, to, startedAtMs = null, windowFromMs, windowToMs }: LoggedTransition) {
   const windowMs = windowToMs - windowFromMs
   const beganMs = to === 'resolved' && startedAtMs !== null ? startedAtMs - windowMs : windowFromMs

@@ -138,7 +138,7 @@ function readLine(line: string, { fromMs, toMs }: Pick<EventQuestion, 'fromMs' |
   if (line === '') return EVERYTHING
   const parsed = parseQuery(line)
   if (parsed.fault !== null) throw invalid('q', parsed.fault)
-  // The end is included, and `now` may be read twice.
+  // A second more than an hour, because the end is included, and each `now` is a reading of the clock of its own.
   const isLong = (toMs ?? Date.now()) - fromMs > MAX_SCAN_MS + SECOND_MS
   if (parsed.loneRegex !== null && isLong) throw invalid('q', parsed.loneRegex)
   return parsed.query

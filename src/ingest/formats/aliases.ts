@@ -72,7 +72,7 @@ const UNITS: ReadonlyMap<string, TimeUnit> = new Map([
 
 const SCALES: ReadonlyMap<string, SeverityScale | 'none'> = new Map([
   ['severitynumber', 'otel'],
-  // Of the Collector's exporter for Splunk.
+  // The name in the OpenTelemetry Collector's exporter for Splunk.
   ['otellogseveritynumber', 'otel'],
   ['priority', 'syslog'],
   ['syslogseverity', 'syslog'],
