@@ -77,6 +77,8 @@ export const bytesOf = ({ loaded }: Seen, ending: string): number =>
 
 export async function logIn(page: Page, service: LiveService): Promise<void> {
   await page.goto(`${service.api}/`)
+  await page.waitForSelector('.log-in')
+  await page.waitForSelector('.shell', { state: 'detached' })
   await page.fill('input[name=email]', ADMIN.email)
   await page.fill('input[name=password]', 'not the password')
   await page.click('text=Log in >> nth=-1')
