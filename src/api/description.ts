@@ -14,7 +14,7 @@ severity counts and per-minute figures count occurrences; \`unique_events\` coun
 
 **The collector** listens on a port of its own; its operations can't be tried from this page.
 
-**Numbers** are decimal digits. **Compressed bodies** are for \`/ingest\` alone.`
+**Numbers** are decimal digits. The collector takes **compressed bodies**, this API none.`
 
 const ABOUT_TAIL = `The client sends \`{"subscribe": {"id": "errors", "q": "severity>=error", "max": 100}}\`: \`id\` names the
 subscription in all messages about it (default: empty), \`q\` is a line of the query language (default: every event), \`max\`

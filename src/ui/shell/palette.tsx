@@ -155,7 +155,7 @@ export function Palette() {
       <input
         autofocus
         value={typed}
-        placeholder="A screen, source, view, rule, template or action, or words to search for"
+        placeholder="A screen, source, view, rule or action, or words to find"
         aria-label="Go to or do something"
         role="combobox"
         aria-expanded="true"
