@@ -34,11 +34,15 @@ const REPLACE_AFTER_MS = 100
 
 /** Piscina does not replace a thread that dies at its start until the next task, so queued tasks could wait for ever. */
 function keepFilled(threads: Piscina, wanted: number): void {
+  let isClosed = false
+  threads.once('close', () => {
+    isClosed = true
+  })
   // Emitted for threads that fail without a task; otherwise the task's promise rejects.
   threads.on('error', () => undefined)
   threads.on('workerDestroy', () => {
     setTimeout(() => {
-      if (threads.threads.length < wanted)
+      if (!isClosed && threads.threads.length < wanted)
         threads.run(null, { name: 'ping' }).catch(() => undefined)
     }, REPLACE_AFTER_MS).unref()
   })

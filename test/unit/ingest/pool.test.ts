@@ -131,3 +131,13 @@ void test("a new miner's thread has the numbers and ids of the one before", asyn
   const opened = ids.filter((line) => /session \d/.test(line)).map((line) => line.split(': ')[1])
   t.equal(new Set(opened).size, 1)
 })
+
+void test('a closed pool starts no thread', async (t) => {
+  const { pool } = await createTestPipeline(t)
+  await pool.ping()
+  await pool.close()
+  const started = threads.length
+  // A thread that dies is replaced after a tenth of a second.
+  await sleep(300)
+  t.equal(threads.length, started)
+})
