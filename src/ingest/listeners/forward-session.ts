@@ -102,6 +102,6 @@ export class ForwardSession implements Session {
   #break(problem: string): void {
     this.#isBroken = true
     this.#pass()
-    this.#options.peer.close(problem)
+    this.#options.peer.refuse(problem)
   }
 }

@@ -164,8 +164,7 @@ async function openFramed(
     if (refusal !== null) log.error({ refusal }, `records of ${setting} were refused`)
   }
   const tls = isTls === true ? { tls: readCertificate(config, log) } : {}
-  const openSession = ({ address }: { readonly address: string }) =>
-    new FramedSession(framing(maxBytes), address, submit)
+  const openSession = (peer: Peer) => new FramedSession(framing(maxBytes), peer, submit)
   const read = datagrams?.()
   for (let attempt = 1; ; attempt++) {
     const tcp = await openTcp(host, { setting, port: asked, ...tls, openSession })

@@ -20,6 +20,8 @@ export interface Peer {
   /** @param done called when the kernel has the bytes, or with the error */
   write(bytes: Uint8Array, done?: (error?: Error | null) => void): void
   close(reason: string): void
+  /** Closes the connection of a client that does not belong here. The log says so once a minute. */
+  refuse(reason: string): void
 }
 
 /** Batches of this size are passed on at once. */
@@ -32,11 +34,18 @@ export class FramedSession implements Session {
   readonly #framing: Framing
   readonly #batch: RecordBatch
   readonly #submit: (bytes: Buffer) => void
+  readonly #refuse: (reason: string) => void
+  #state: 'new' | 'open' | 'refused' = 'new'
 
-  constructor(framing: Framing, address: string, submit: (bytes: Buffer) => void) {
+  constructor(
+    framing: Framing,
+    { address, refuse }: Pick<Peer, 'address' | 'refuse'>,
+    submit: (bytes: Buffer) => void,
+  ) {
     this.#framing = framing
     this.#batch = new RecordBatch(address)
     this.#submit = submit
+    this.#refuse = refuse
   }
 
   get heldBytes(): number {
@@ -48,6 +57,8 @@ export class FramedSession implements Session {
   }
 
   push(chunk: Buffer): void {
+    if (this.#state === 'new') this.#begin(chunk)
+    if (this.#state === 'refused') return
     this.#framing.push(chunk, this.#batch)
     if (this.#batch.size >= BATCH_BYTES) this.#pass()
   }
@@ -64,7 +75,24 @@ export class FramedSession implements Session {
     this.#pass()
   }
 
+  #begin(chunk: Buffer): void {
+    const foreign = foreignProtocol(chunk)
+    this.#state = foreign === null ? 'open' : 'refused'
+    if (foreign !== null) this.#refuse(`the client speaks ${foreign}`)
+  }
+
   #pass(): void {
     if (this.#batch.records > 0) this.#submit(this.#batch.take())
   }
+}
+
+const REQUEST_CHARS = 2048
+
+/** Health checks and clients of another port begin so; any text is a record of some protocol here. */
+function foreignProtocol(chunk: Buffer): string | null {
+  if (chunk[0] === 0x16 && chunk[1] === 3) return 'TLS'
+  const isHttp = /^[A-Z]{3,7} \S{1,2000} HTTP\/1\.[01]\r?\n/.test(
+    chunk.toString('latin1', 0, REQUEST_CHARS),
+  )
+  return isHttp ? 'HTTP' : null
 }

@@ -43,6 +43,7 @@ const SWEEP_MS = 1_000
 const STUCK_MS = 60_000
 /** A connection that was idle for so long makes room for another when there is none. */
 const SPARE_MS = 30_000
+const WARN_MS = 60_000
 const KEEP_ALIVE_MS = 60_000
 const HANDSHAKE_MS = 10_000
 /** Time for the bytes that the kernel has already received. */
@@ -161,7 +162,7 @@ class Connections {
   #ticker: NodeJS.Timeout | null = null
   #isPaused = false
   #isClosing = false
-  #refusedAtMs = -Infinity
+  #warnedAtMs = -Infinity
 
   constructor(host: ListenerHost, options: TcpOptions) {
     this.#host = host
@@ -204,6 +205,11 @@ class Connections {
           { address, reason },
           `a connection to ${this.#options.setting} is closed`,
         )
+        socket.destroySoon()
+      },
+      refuse: (reason) => {
+        const text = `a connection to ${this.#options.setting} is refused: ${reason}`
+        this.#warn({ address }, text)
         socket.destroySoon()
       },
     })
@@ -314,12 +320,14 @@ class Connections {
 
   #refuse(socket: Socket): void {
     socket.destroy()
-    if (Date.now() - this.#refusedAtMs < STUCK_MS) return
-    this.#refusedAtMs = Date.now()
-    this.#host.log.warn(
-      {},
-      `${this.#options.setting} has no room for further connections (MAX_CONNECTIONS)`,
-    )
+    this.#warn({}, `${this.#options.setting} has no room for further connections (MAX_CONNECTIONS)`)
+  }
+
+  /** Clients that come again and again don't fill the log. */
+  #warn(details: object, message: string): void {
+    if (Date.now() - this.#warnedAtMs < WARN_MS) return
+    this.#warnedAtMs = Date.now()
+    this.#host.log.warn(details, message)
   }
 
   #largest(): { readonly bytes: number; readonly drop: () => void } | null {

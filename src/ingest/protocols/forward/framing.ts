@@ -1,7 +1,13 @@
 import { StreamBuffer } from '../stream-buffer.js'
 import { scanOn, startScan } from '../msgpack/scan.js'
 
-/** Finds the values in a stream of MessagePack. */
+const NIL = 0xc0
+
+/** Every message is an array; nil keeps a connection alive. */
+const mayBegin = (first = 0): boolean =>
+  first === NIL || (first >= 0x90 && first <= 0x9f) || first === 0xdc || first === 0xdd
+
+/** Finds the messages in a stream of MessagePack. */
 export class MessageFraming {
   readonly #stream = new StreamBuffer()
   readonly #maxBytes: number
@@ -21,6 +27,8 @@ export class MessageFraming {
     const stream = this.#stream
     stream.append(chunk)
     while (stream.length > 0) {
+      // Text is MessagePack too, a number for each character.
+      if (!mayBegin(stream.bytes[stream.from])) return 'it is not the Forward protocol'
       const absolute = { ...this.#scan, at: stream.from + this.#scan.at }
       const isWhole = scanOn(stream.bytes, absolute, stream.to)
       if (isWhole === null) return 'it is no MessagePack'

@@ -86,7 +86,12 @@ void test('what is not stored is not acknowledged', async (t) => {
 
 void test('garbage ends its connection, and an empty connection is normal', async (t) => {
   const { port, submitted, pools } = await listen(t, null)
-  for (const bytes of [Buffer.alloc(0), Buffer.from([0xc1, 0xc1])]) {
+  const garbage = [
+    Buffer.from([0xc1, 0xc1]),
+    Buffer.from('GET / HTTP/1.1\r\n\r\n'),
+    encode({ a: 1 }),
+  ]
+  for (const bytes of [Buffer.alloc(0), ...garbage]) {
     const socket = connect(port, '127.0.0.1').on('error', () => undefined)
     socket.write(bytes)
     if (bytes.length === 0) socket.end()

@@ -25,19 +25,22 @@ async function listen(t: Test, framing: () => Framing, limitBytes: number) {
     readBatch(bytes).each((_, isCut) => (found[isCut ? 'cut' : 'whole'] += 1))
   }
   const pools = [{ limit: 1000, open: 0 }]
-  const log = createLog('silent')
+  const warned: string[] = []
+  const log = createLog('warn', {
+    write: (line) => void warned.push((JSON.parse(line) as { msg: string }).msg),
+  })
   const host = { host: '127.0.0.1', log, isAllowed: () => true, pools, held }
   const listener = await openTcp(host, {
     setting: 'A_PORT',
     port: 0,
-    openSession: ({ address }) => new FramedSession(framing(), address, submit),
+    openSession: (peer) => new FramedSession(framing(), peer, submit),
   })
   t.teardown(async () => {
     await listener.stop()
     await listener.close()
   })
   const open = (): Socket => connect(listener.port, '127.0.0.1').on('error', () => undefined)
-  return { open, held, found, pools }
+  return { open, held, found, pools, warned }
 }
 
 const until = async (isTrue: () => boolean): Promise<void> => {
@@ -90,6 +93,22 @@ for (const [name, framing] of Object.entries(FRAMINGS)) {
     t.equal(held.bytes, 0)
   })
 }
+
+void test('clients of other protocols are refused, and the log says so once', async (t) => {
+  for (const [name, framing] of Object.entries(FRAMINGS)) {
+    const { open, found, warned } = await listen(t, framing, Infinity)
+    const hello = Buffer.from([0x16, 3, 1, 0, 5, 1, 0, 0, 1, 3, 10, 0])
+    for (const bytes of ['GET /health HTTP/1.1\r\nHost: a\r\n\r\n', hello]) {
+      const socket = open().resume()
+      socket.write(bytes)
+      await new Promise((resolve) => socket.once('close', resolve))
+    }
+    open().end('<13>GET / HTTP/1.1')
+    await until(() => found.whole > 0)
+    t.equal(found.whole, 1, `${name}: nothing of theirs is a record`)
+    t.same(warned, ['a connection to A_PORT is refused: the client speaks HTTP'])
+  }
+})
 
 void test('datagrams that are lost are counted, those of the kernel too', async (t) => {
   const port = await freePort()
