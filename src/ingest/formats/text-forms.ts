@@ -252,8 +252,29 @@ const WITHOUT_TIME = form(
   { wraps: 'inner' },
 )
 
+/** %SYS-5-CONFIG_I: what a message of Cisco's devices begins with. */
+const MNEMONIC = String.raw`(?=%[A-Z\d_]{1,64}(?:-[A-Z\d_]{1,64}){0,4}-[0-7]-[A-Z\d_]{1,64} ?:)`
+/** The number of the message, the device, and a number by another counter. */
+const DEVICE = String.raw`(?:(?<sequence>\d{1,10})?: )?(?:(?<host>[A-Za-z][\w.-]{0,254}) ?: )?(?:(?<counter>\d{1,10}): )?`
+const DEVICE_TIME = String.raw`(?:${SYSLOG_TIME}|\d{4} ${MONTH} {1,2}\d{1,2} ${CLOCK}|${ISO})(?: [A-Z]{3,4})?`
+
+/**
+ * Messages of Cisco's devices: as a relay passes them on, with a time of their own, and with one that says nothing: that of a clock
+ * that was never set, which has an asterisk, or the time since the start.
+ */
+const CISCO_FORMS: readonly TextForm[] = [
+  // <187>Nov 21 09:28:19 10.0.0.1 123: sw-1: *Mar  1 18:46:11.123: %LINK-3-UPDOWN: message
+  form(
+    String.raw`<(?<pri>\d{1,3})>(?<time>${SYSLOG_TIME}|${ISO}) (?<host>\S{0,254}[^\s:]) (?:(?<sequence>\d{1,10})?: )?(?:[A-Za-z][\w.-]{0,254}: )?(?:(?<counter>\d{1,10}): )?(?:[*.]?${DEVICE_TIME}: )?${MNEMONIC}`,
+  ),
+  // <189>123: sw-1: 000124: .Nov 21 09:28:19.123 UTC: %SYS-5-CONFIG_I: message
+  form(String.raw`<(?<pri>\d{1,3})>${DEVICE}\.?(?<time>${DEVICE_TIME}): ${MNEMONIC}`),
+  form(String.raw`<(?<pri>\d{1,3})>${DEVICE}(?:\*?[\w .:]{1,40}: )?${MNEMONIC}`),
+]
+
 /** The forms of a message that begins with `<PRI>`. */
 export const SYSLOG_FORMS: readonly TextForm[] = [
+  ...CISCO_FORMS,
   ...TEXT_FORMS.slice(0, 2),
   WITHOUT_TIME,
   ...TEXT_FORMS.slice(2, 3),

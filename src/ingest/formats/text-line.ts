@@ -1,3 +1,4 @@
+import type { Severity } from '../../model/event.js'
 import { parseSeverity, severityOfNumber } from '../../model/severity.js'
 import { comparedName } from './aliases.js'
 import { withSeverityText } from './canonical.js'
@@ -73,6 +74,7 @@ function toHead(
     message: form.isWhole === true ? line : line.slice(match[0].length),
   }
   draft.tags = withSeverityText(refineAndTag(form, { draft, groups, clock }), known(level))
+  if (level === undefined) draft.severity = severityOfMnemonic(draft.message) ?? draft.severity
   const isPiece = groups['cri'] !== undefined
   return {
     draft,
@@ -122,6 +124,15 @@ function timeOf(groups: Groups, clock: Clock): number | null | undefined {
   const epoch = groups['epoch']
   const text = epoch === undefined ? groups['time'] : `${epoch}${groups['fraction'] ?? ''}`
   return text === undefined ? null : (parseTimestamp(text.replace(/ {2}/, ' '), clock) ?? undefined)
+}
+
+/** Reads the severity of a message of Cisco's devices, such as `%SYS-5-CONFIG_I: …`. A relay may have changed the priority. */
+function severityOfMnemonic(message: string): Severity | null {
+  if (!message.startsWith('%')) return null
+  const match = /^%[A-Z\d_]{1,64}(?:-[A-Z\d_]{1,64}){0,4}-(?<level>[0-7])-[A-Z\d_]{1,64} ?:/.exec(
+    message,
+  )
+  return match === null ? null : severityOfNumber(Number(match.groups?.['level']), 'syslog')
 }
 
 /** The last three bits of a syslog priority are the severity. */

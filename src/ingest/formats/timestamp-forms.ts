@@ -17,6 +17,8 @@ const FORMS = [
   // Nov 21 09:28:19 (syslog), Nov 21 2026 09:28:19 (Cisco), Sat Nov 21 09:28:19.123456 2026
   // (Apache error, ctime), Sat Nov 21 09:28:19 UTC 2026 (date)
   String.raw`${WEEKDAY}${MONTH} {1,2}(?<d>\d{1,2})(?: (?<y>\d{4}))? ${TIME}${ZONE}(?: (?<y2>\d{4}))?`,
+  // 2026 Nov 21 09:28:19.123 UTC (Cisco NX-OS)
+  String.raw`(?<y>\d{4}) ${MONTH} {1,2}(?<d>\d{1,2}) ${TIME}${ZONE}`,
   // Nov 21, 2026 @ 09:28:19.000 (Kibana), Nov 21, 2026 9:28:19 AM (java.util.logging)
   String.raw`${MONTH} (?<d>\d{1,2}),? (?<y>\d{4}),? (?:@ )?${TIME}${HALF}${ZONE}`,
   // Sat, 21 Nov 2026 09:28:19 GMT (RFC 2822), 21 Nov 2026 09:28:19,000 (log4j), 21-Nov-2026 09:28:19

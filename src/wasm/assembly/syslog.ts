@@ -251,12 +251,12 @@ function isOther(key: u64): bool {
   return false
 }
 
-/** Whether a message may have one of `INNER_FORMS` or JSON in it, with or without a cookie. */
+/** Whether a message may have one of `INNER_FORMS` or JSON in it, with or without a cookie, or a severity as Cisco's devices write it. */
 function mayHaveInner(from: usize, end: usize): bool {
   const c = <u32>load<u8>(from)
   const word = load<u32>(from)
   const next = <u32>load<u8>(from + 4)
-  if (c == 0x20 || c == 0x7b || c == 0x40) return true
+  if (c == 0x20 || c == 0x7b || c == 0x40 || c == 0x25) return true
   // `CEF:`, `LEEF:`, `node=`, `type=`
   if (word == 0x3a464543 || (word == 0x4645454c && next == 0x3a)) return true
   if ((word == 0x65646f6e || word == 0x65707974) && next == 0x3d) return true

@@ -497,6 +497,7 @@ const SYSLOG_PARTS = [
     ' blank',
     '{"msg":"#"}',
     'LEEF:1.0',
+    '%SYS-3-CONFIG_I: #',
     'two\nlines',
     '\u0001',
     '',

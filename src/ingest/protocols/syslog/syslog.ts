@@ -90,13 +90,19 @@ function readSyslog(
           message: text.slice(pri?.[0].length ?? 0).trimStart(),
         }
       : unwrapHead(head, context, decoder)
+  addPriority(draft, number)
+  return withSource(draft)
+}
+
+/** Adds the tags that a priority means. The severity may be another one, which the text says. */
+function addPriority(draft: Draft, number: number): void {
   const facility = FACILITIES[number >> 3]
-  const level = FINE_LEVELS[number % 8]
+  const isOfPri = draft.severity === severityOfNumber(number % 8, 'syslog')
+  const level = isOfPri ? FINE_LEVELS[number % 8] : undefined
   const tags = { ...draft.tags }
   if (facility !== undefined) tags['facility'] ??= facility
   if (level !== undefined) tags['severity_text'] ??= level
   draft.tags = tags
-  return withSource(draft)
 }
 
 /** Makes the program of a head the source. */

@@ -111,6 +111,38 @@ const MESSAGES: readonly (readonly [text: string, want: Readonly<Record<string, 
       tags: { pid: '99', facility: 'user' },
     },
   ],
+  ...(
+    [
+      ['<189>45: Nov 21 09:28:19.000: ', {}, { sequence: '45' }],
+      [
+        '<189>45: sw-1: 000046: .Nov 21 09:28:19.000 UTC: ',
+        { host: 'sw-1' },
+        { sequence: '45', counter: '000046' },
+      ],
+      ['<189>: 2026 Nov 21 09:28:19.000 UTC: ', {}, {}],
+      ['<189>Nov 21 2026 09:28:19 asa-1 : ', { host: 'asa-1' }, {}],
+      [
+        '<189>Nov 21 09:28:19 sw-1 45: rack-2: *Mar  1 18:46:11.123: ',
+        { host: 'sw-1' },
+        { sequence: '45' },
+      ],
+      ['<189>1 2026-11-21T09:28:19Z sw-1 - - - - ', { host: 'sw-1' }, {}],
+      ['<189>45: *Mar  1 18:46:11.123: ', { timestampMs: NOW }, { sequence: '45' }],
+      ['<189>45: 12w3d: ', { timestampMs: NOW }, { sequence: '45' }],
+      ['<189>', { timestampMs: NOW }, {}],
+    ] as const
+  ).map(
+    ([head, more, tags]) =>
+      [
+        `${head}%LINK-3-UPDOWN: paid`,
+        {
+          severity: 'ERROR',
+          message: '%LINK-3-UPDOWN: paid',
+          ...more,
+          tags: { ...tags, facility: 'local7' },
+        },
+      ] as const,
+  ),
   ['<134>checkout: paid', { source: 'checkout', timestampMs: NOW, tags: { facility: 'local0' } }],
   [
     '<134>checkout[7]: paid',
