@@ -189,6 +189,10 @@ function decodeLines(body: Body): void {
   }
 }
 
+/** Decodes a line that is not JSON, but may be objects one after another. @param line its number */
+export const decodeObjects = (bytes: Buffer, line: number, decoder: RecordDecoder): void =>
+  void decodeBroken({ bytes, from: 0, decoder, lines: null, vain: 0 }, 0, line)
+
 /** Counts the lines that are not blank. @returns 0 when they are fewer than `most` for certain */
 function countLines(bytes: Buffer, from: number, most: number): number {
   // A line and its end take two bytes.

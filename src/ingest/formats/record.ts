@@ -166,12 +166,11 @@ export class RecordDecoder {
     return isProblem(draft) ? draft : finishDraft(draft, this.#context)
   }
 
-  /** A member with a canonical name must have a valid value, even beside aliases. */
+  /** A member with a canonical name must have a valid value, even beside aliases. Loggers put an object that was logged into `message`. */
   #canonicalProblem(record: JsonRecord): Omit<Problem, 'source'> | null {
     const { message, source, type } = record
-    if (message !== undefined && message !== null && typeof message !== 'string') {
-      return invalid('message is not a string')
-    }
+    const isMessage = typeof (message ?? '') === 'string' || isRecord(message)
+    if (!isMessage) return invalid('message is not a string')
     if (hasLongText(record)) return textProblem(record)
     if (this.#context.source !== null || typeof source !== 'string') return null
     const isForeign = typeof type === 'string' && !isEventType(type) && parseSeverity(type) === null
@@ -203,7 +202,7 @@ export class RecordDecoder {
     const tags = leftTags(candidates, named, other?.candidate ?? null)
     draft.tags = withSeverityText(tags, level.text)
     draft.environment ||= environmentOfTags(record, tags)
-    draft.message = other?.message ?? textOfTags(tags, depth)
+    draft.message = other?.message ?? textOfRest(record, tags, depth)
     return found === null ? draft : this.#unwrap(draft, found.candidate, depth)
   }
 
@@ -307,9 +306,11 @@ function topCandidate(candidates: FieldCandidates, key: string, owner: JsonRecor
 
 const typeOf = ({ type }: JsonRecord): EventType => (isEventType(type) ? type : 'log')
 
-/** Without any text, the rest of a record says most. */
-const textOfTags = (tags: JsonRecord | null, depth: number): string =>
-  tags === null || depth > 0 ? '' : rawText(tags)
+/** Without any text, the object in place of a message says most, else the rest of a record. */
+function textOfRest({ message }: JsonRecord, tags: JsonRecord | null, depth: number): string {
+  if (tags === null || depth > 0) return ''
+  return rawText(isRecord(message) ? message : tags)
+}
 
 const findTexts = (candidates: FieldCandidates) => ({
   host: findText(candidates, 'host'),

@@ -1,12 +1,13 @@
 import type { DecodeContext, EventSink } from '../../model/event.js'
 import { emptyDraft, finishDraft } from '../formats/draft.js'
-import { parseJson } from '../formats/json-text.js'
+import { parseJson, rawText } from '../formats/json-text.js'
 import { isRecord, toWellFormed } from '../formats/json-value.js'
+import { decodeObjects } from '../formats/ndjson.js'
 import { RecordDecoder } from '../formats/record.js'
 import { readBatch } from '../record-batch.js'
 import type { Protocol } from './protocol.js'
 
-/** Decodes lines, each a record of a batch: JSON objects, and texts as they are. */
+/** Decodes lines, each a record of a batch: JSON objects, one, several or a list, and texts as they are. */
 export function decodeLines(body: Buffer, context: DecodeContext, sink: EventSink): void {
   const batch = readBatch(body)
   // As a receiver of lines does: who sends is the host, unless the line says more.
@@ -21,14 +22,19 @@ export function decodeLines(body: Buffer, context: DecodeContext, sink: EventSin
     if (isCut) return decoder.put(line, TOO_LARGE, () => text)
     if (text.trim() === '') return
     const value = parseJson(text)
-    if (isRecord(value)) return decoder.decode(line, toWellFormed(value), () => text)
-    const isBroken = text.startsWith('{')
+    const records: readonly unknown[] = Array.isArray(value) ? value : [value]
+    if (records.length > 0 && records.every(isRecord)) {
+      for (const record of records)
+        decoder.decode(line, toWellFormed(record), () => rawText(record))
+      return
+    }
+    // Objects one after another, or a broken one.
+    if (text.startsWith('{')) return decodeObjects(bytes, line, decoder)
     const draft = { ...emptyDraft(), message: text }
-    return decoder.put(line, isBroken ? BROKEN : finishDraft(draft, context), () => text)
+    return decoder.put(line, finishDraft(draft, context), () => text)
   })
 }
 
-const BROKEN = { reason: 'invalid_json', message: 'the line is not JSON', source: '' } as const
 const TOO_LARGE = {
   reason: 'message_too_large',
   message: 'the line exceeds the limit (MAX_MESSAGE_BYTES)',

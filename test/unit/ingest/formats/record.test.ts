@@ -53,6 +53,16 @@ void test('winston without a time', async (t) => {
   })
 })
 
+void test('an object that was logged with winston is its message', async (t) => {
+  const { event } = read({ level: 'error', message: { order: 7, by: 'é' } })
+  t.match(event, {
+    severity: 'ERROR',
+    message: '{"order":7,"by":"é"}',
+    tags: { message: { order: 7 } },
+  })
+  t.equal(read({ level: 'error', message: {}, err: { message: 'boom' } }).event.message, 'boom')
+})
+
 void test('log4js', async (t) => {
   const { event, tags } = read({
     startTime: ISO,

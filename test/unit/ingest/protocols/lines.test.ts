@@ -33,6 +33,9 @@ void test('lines of JSON and of text are events', async (t) => {
     'plain text',
     '{"broken',
     '  ',
+    '[1]',
+    '[{"message":"zero"}]',
+    '{"message":"one"}{"message":"two"}, {"message":"thr',
   ]) {
     const bytes = Buffer.from(text)
     batch.record(bytes, 0, bytes.length, false)
@@ -42,6 +45,13 @@ void test('lines of JSON and of text are events', async (t) => {
   t.match(sink.events, [
     { message: 'paid', source: 'shop', host: 'web-1', severity: 'ERROR' },
     { message: 'plain text', source: 'nameless', host: '10.0.0.7', severity: null },
+    { message: '[1]' },
+    { message: 'zero' },
+    { message: 'one', host: '10.0.0.7' },
+    { message: 'two' },
   ])
-  t.match(sink.rejects, [{ line: 3, reason: 'invalid_json', raw: '{"broken' }])
+  t.match(sink.rejects, [
+    { line: 3, reason: 'invalid_json', raw: '{"broken' },
+    { line: 7, reason: 'invalid_json', raw: '{"message":"thr' },
+  ])
 })
