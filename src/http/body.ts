@@ -88,8 +88,11 @@ export type BodyOutcome =
   | { readonly kind: 'broken' }
   | { readonly kind: 'over_budget' }
 
-export const emptyBody = (): AppError =>
-  new AppError('bad_request', 'the chunked body is empty or its first chunk has no size')
+const EMPTY_BODY = 'the chunked body is empty or its first chunk has no size'
+
+export const emptyBody = (): AppError => new AppError('bad_request', EMPTY_BODY)
+
+export const isEmptyBody = ({ message }: AppError): boolean => message === EMPTY_BODY
 
 /** The error for a body that was not taken. */
 export function toBodyError(

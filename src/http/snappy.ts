@@ -26,8 +26,13 @@ export function decodeSnappy(data: Uint8Array, limitBytes: number): Uint8Array |
   return isFramed ? decodeFrames(data, limitBytes) : decodeWhole(data, limitBytes)
 }
 
+/** Three bytes, an offset and a length, stand for 64 bytes at most. */
+const MOST_PER_BYTE = 64 / 3
+
 function decodeWhole(data: Uint8Array, limitBytes: number): Uint8Array | null {
-  return blockBytes(data) > limitBytes ? null : decodeBlock(data)
+  const bytes = blockBytes(data)
+  if (bytes > data.length * MOST_PER_BYTE) throw new Error('the data is no block of Snappy')
+  return bytes > limitBytes ? null : decodeBlock(data)
 }
 
 /** Reads the length that a block begins with, because the decoder allocates it. */

@@ -1,10 +1,12 @@
+import { isEmptyBody } from '../../http/body.js'
 import type { Reply } from '../../http/reply.js'
 import type { HttpRequest, RequestHead } from '../../http/request.js'
 import { httpRoute, type HttpRoute } from '../../http/routes.js'
-import { ERRORS, type AppError } from '../../model/errors.js'
+import { AppError, ERRORS } from '../../model/errors.js'
 import type { CanonicalEvent, DecodeContext, EventSink } from '../../model/event.js'
 import type { BodyResult, ProtocolFormat } from '../block.js'
 import { MAX_CHARS, usableSource } from '../formats/draft.js'
+import { isAcceptedTime, parseTimestamp } from '../formats/timestamp.js'
 import { rawText } from '../formats/json-text.js'
 import { isRecord, type JsonRecord } from '../formats/json-value.js'
 import { decodeTextLines } from '../formats/upload.js'
@@ -64,7 +66,10 @@ function named(record: JsonRecord): JsonRecord {
   return { ...record, sourcetype: undefined, source: sourcetype }
 }
 
-/** Decodes raw text, whose lines are events, with the source, host, type and index of the request. */
+/**
+ * Decodes raw text, whose lines are events, with the source, host, type and index of the request, and with its time where they have
+ * none.
+ */
 function decodeRaw(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
   const params = new URLSearchParams(context.params)
   const source = context.requestSource || usableSource(params.get('sourcetype') ?? '')
@@ -74,8 +79,11 @@ function decodeRaw(bytes: Buffer, context: DecodeContext, sink: EventSink): void
     const value = params.get(name) ?? ''
     return value === '' || value === source ? [] : [[name, value] as const]
   })
+  const timeMs = requestTime(params, context)
   const complete = (event: CanonicalEvent): CanonicalEvent => ({
     ...event,
+    // A line without a time has that of the arrival.
+    timestampMs: event.timestampMs === context.nowMs ? timeMs : event.timestampMs,
     host: event.host === '' ? host : event.host,
     tags: others.length === 0 ? event.tags : { ...Object.fromEntries(others), ...event.tags },
   })
@@ -86,6 +94,17 @@ function decodeRaw(bytes: Buffer, context: DecodeContext, sink: EventSink): void
       event: (line, event) => sink.event(line, complete(event)),
       reject: (line, rejection) => sink.reject(line, rejection),
     },
+  )
+}
+
+/** @throws AppError `validation_error` for a time that can't be read */
+function requestTime(params: URLSearchParams, context: DecodeContext): number {
+  const text = params.get('time') ?? ''
+  const timeMs = text === '' ? context.nowMs : parseTimestamp(text, context)
+  if (timeMs !== null && isAcceptedTime(timeMs, context.nowMs)) return timeMs
+  throw new AppError(
+    'validation_error',
+    `time=${text} can't be read, is before 1970, or more than a day ahead`,
   )
 }
 
@@ -101,6 +120,7 @@ const NO_CHANNEL = say(400, 10, 'Data channel is missing')
 function toErrorReply(error: AppError, head: RequestHead): Reply {
   const { code, status } = error
   if (code === 'unauthorized') return refusal(head)
+  if (isEmptyBody(error)) return NO_DATA
   if (ERRORS[code].retry) {
     const reply = say(503, 9, 'Server is busy')
     return { ...reply, headers: { 'Retry-After': String(error.retryAfterS ?? 1) } }

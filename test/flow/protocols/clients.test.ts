@@ -564,6 +564,10 @@ void test('what real clients send is stored once, with all its fields', async (t
     t.match(await ask('GET', '/a/_cluster/health'), { status: 200 })
     t.match(await ask('GET', '/a/services/collector/health'), { text: /"code":17/ })
     t.match(await ask('OPTIONS', '/a/services/collector/event/1.0'), { status: 200 }, 'Docker')
+    const body = new ReadableStream({ start: (stream) => stream.close() })
+    const chunked = { method: 'POST', headers, body, duplex: 'half' } as const
+    const empty = await fetch(`${collector}/services/collector`, chunked)
+    t.match([empty.status, await empty.text()], [400, /"code":5/], 'AWS Firehose asks so')
     const ack = '/services/collector/ack?channel=c'
     t.match(await ask('POST', ack, '{"acks":[0]}'), { status: 200, text: /"acks"/ })
     t.match(await ask('POST', ack, '{"acks":[0]}', false), { status: 401, text: /"code":2/ })

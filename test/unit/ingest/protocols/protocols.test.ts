@@ -72,7 +72,8 @@ void test('Loki in Snappy means the same as plain protobuf', async (t) => {
       },
       { timestampMs: AT, source: 'shop', severity: 'ERROR', message: 'nested' },
     ])
-  t.throws(() => decode('loki/push', 'hello'), { code: 'bad_request' })
+  for (const garbage of ['hello', Buffer.from('ff'.repeat(99), 'hex')])
+    t.throws(() => decode('loki/push', garbage), { code: 'bad_request' })
 })
 
 void test('the stream in the labels of a container is a tag', async (t) => {
@@ -145,6 +146,13 @@ void test('events of Splunk may be numbers, and its raw text has the type and th
     { message: 'one', host: 'h', source: 'access', tags: { index: 'main' } },
     { message: 'two', host: 'h', source: 'access', tags: { index: 'main' } },
   ])
+  const timed = decode(
+    'splunk/raw',
+    `one\n${new Date(AT).toISOString()} two`,
+    `time=${AT / 1000 - 60}`,
+  )
+  t.match(timed.events, [{ timestampMs: AT - 60_000 }, { timestampMs: AT }])
+  t.throws(() => decode('splunk/raw', 'one', 'time=soon'), { code: 'validation_error' })
   const otel = { 'otel.log.severity.number': 17, 'otel.log.severity.text': 'Error' }
   const ofCollector = decode('splunk/event', JSON.stringify({ event: 'a', fields: otel }))
   t.match(ofCollector.events, [{ severity: 'ERROR' }])
@@ -166,7 +174,7 @@ void test('Datadog takes lines of text, and no record is refused for the type of
   const { events, rejects } = decode('datadog/logs', JSON.stringify(odd))
   t.same(rejects, [])
   t.match(events, [
-    { message: '{"message":{"user":7}}' },
+    { message: '{"user":7}' },
     { message: '42' },
     { message: 'm', host: 'web-1' },
     { message: 'm', source: 's', type: 'log', traceId: '123', tags: { type: 'access' } },
