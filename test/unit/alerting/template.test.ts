@@ -1,5 +1,7 @@
 import { test } from 'tap'
+import { linksOf } from '../../../src/alerting/links.js'
 import { renderTemplate, templateFault } from '../../../src/alerting/template.js'
+import { TRANSITION } from '../../support/transition.js'
 
 const VALUES = {
   alert: {
@@ -51,4 +53,18 @@ void test('nothing else can be used', async (t) => {
     ['{{(lookup this "constructor")}}', /./],
   ] as const)
     t.match(templateFault(text), fault, text)
+})
+
+void test('the link to the events of an alert has their time', async (t) => {
+  const at = (minute: number): number => Date.UTC(2026, 0, 1, 9, minute)
+  const rangeOf = (more: Partial<typeof TRANSITION>): string => {
+    const one = { ...TRANSITION, windowFromMs: at(30), windowToMs: at(35), ...more }
+    const { searchParams } = new URL(linksOf(one, 'https://logs.example.com').events ?? '')
+    return ['from', 'to'].map((name) => searchParams.get(name)?.slice(11, 16)).join()
+  }
+  const resolved = { to: 'resolved', startedAtMs: at(10) } as const
+  t.equal(rangeOf({}), '09:30,09:35')
+  t.equal(rangeOf({ kind: 'absence' }), '09:25,09:35', 'of a silent group before the silence')
+  t.equal(rangeOf(resolved), '09:05,09:35', 'of a resolved alert since it began')
+  t.equal(rangeOf({ ...resolved, kind: 'absence' }), '09:00,09:35')
 })

@@ -122,6 +122,14 @@ void test('absence waits for what could not arrive', async (t) => {
   t.same(told(back.evaluate(T0 + 110 * S, ALIVE)), ['110s shop firing>resolved 0'])
 })
 
+void test('what was never seen is not missing', async (t) => {
+  const plan = planOf({ q: 'source:shop', kind: { type: 'absence', for: '1m', known: '1h' } })
+  const tracked = new TrackedRule(plan, T0)
+  t.same(told(tracked.evaluate(T0 + 300 * S, ALIVE)), [])
+  tracked.add(0, at(plan, { 301: 1 }))
+  t.same(told(tracked.evaluate(T0 + 400 * S, ALIVE)), ['370s  inactive>firing 60'])
+})
+
 void test('a low count counts only where the whole window could arrive', async (t) => {
   const plan = planOf({ kind: { type: 'threshold', window: '1m', op: '<', fire: 5 } })
   t.same(told(new TrackedRule(plan, T0).evaluate(T0 + 50 * S, { aliveSinceMs: T0 })), [])

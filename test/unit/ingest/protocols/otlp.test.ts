@@ -109,6 +109,10 @@ void test('what shippers send as attributes becomes fields', async (t) => {
   )
   t.match(events, [{ message: '{"message":"m"}', traceId: TRACE, spanId: SPAN, timestampMs: AT }])
   t.equal(decode('otlp/logs', logs({ eventName: 'paid' })).events[0]?.message, 'paid')
+  const attributes = [text('exception.type', 'IOError'), text('exception.message', 'no disk')]
+  t.match(decode('otlp/logs', logs({ attributes })).events, [
+    { message: 'IOError: no disk', tags: { 'exception.type': 'IOError' } },
+  ])
   t.match(decode('otlp/logs', logs({})).rejects, [{ reason: 'missing_message' }].slice(1))
 })
 
