@@ -136,8 +136,8 @@ export type SeverityScale = keyof typeof NUMBER_SCALES
 const BY_SPELLING: ReadonlyMap<string, Severity> = indexSpellings()
 
 /**
- * Parses a level field in any common spelling. Case, surrounding blanks and `[]<>:`, and the digit of an OpenTelemetry
- * short name (`WARN2`) are ignored.
+ * Parses a level field in any common spelling. Case, surrounding blanks and `[]<>:`, the colours of terminals, the digit of an
+ * OpenTelemetry short name (`WARN2`), and how far a level of Go's slog is from one with a name (`ERROR+2`), are ignored.
  *
  * @returns null for an empty, unknown or numeric text
  */
@@ -146,7 +146,8 @@ export function parseSeverity(text: string): Severity | null {
   if (known !== undefined) return known
   // Longer than any spelling with its brackets: a message in the wrong field.
   if (text.length > 32) return null
-  return BY_SPELLING.get(bareSpelling(text)) ?? null
+  const bare = bareSpelling(text)
+  return BY_SPELLING.get(bare) ?? BY_SPELLING.get(bare.replace(OFFSET, '')) ?? null
 }
 
 /**
@@ -180,8 +181,13 @@ export function saysMoreThanSeverity(text: string): boolean {
   return text.length > 32 || !PLAIN_SPELLINGS.has(bareSpelling(text))
 }
 
+/** winston's `colorize()` stands before `json()` in many programs. */
+const COLOUR = new RegExp(String.raw`\u001b\[[\d;]{0,16}m`, 'g')
+const OFFSET = /(?<=^(?:debug|info|warn|error))[+-]\d{1,3}$/
+
 const bareSpelling = (text: string): string =>
   text
+    .replace(COLOUR, '')
     .toLowerCase()
     .replace(/^[\s[\]<>:()]{1,32}/, '')
     .replace(/[\s[\]<>:()]{1,32}$/, '')

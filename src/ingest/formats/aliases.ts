@@ -45,7 +45,7 @@ const NAMES = {
   template: 'logrecordtemplate',
   httpStatus:
     'status statuscode httpstatus httpstatuscode httpresponsestatuscode httprequeststatus responsestatus ' +
-    'responsestatuscode responsecode resstatuscode elbstatuscode edgeresponsestatus scstatus',
+    'responsestatuscode responsecode resstatuscode elbstatuscode edgeresponsestatus downstreamstatus scstatus',
   httpMethod:
     'method requestmethod httpmethod httprequestmethod httprequestrequestmethod reqmethod verb ' +
     'clientrequestmethod csmethod',

@@ -29,6 +29,7 @@ import { parseJson, rawText } from './json-text.js'
 import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
 import { expandCompact, isCompact } from './compact.js'
 import { composeMessage } from './composed.js'
+import { isLoguru, expandLoguru } from './loguru.js'
 import { findException, type FoundException } from './exception.js'
 import { parseSeverity } from '../../model/severity.js'
 import {
@@ -150,7 +151,7 @@ export class RecordDecoder {
   }
 
   #decodeRecord(received: JsonRecord): Decoded {
-    const record = isCompact(received) ? expandCompact(received) : received
+    const record = expanded(received)
     const { source } = record
     // Of the Elastic Common Schema, `source` is an object.
     const fits = this.#context.source === null ? !isRecord(source) : source === undefined
@@ -260,7 +261,7 @@ export function mergeDrafts(outer: Draft, inner: Draft): Draft {
   if (inner.tags !== null) tags.addAll(inner.tags)
   if (outer.tags !== null) tags.addAll(outer.tags)
   return {
-    timestampMs: outer.timestampMs ?? inner.timestampMs,
+    timestampMs: finerTime(outer.timestampMs, inner.timestampMs),
     source: outer.source === '' ? inner.source : outer.source,
     type: outer.type,
     severity: inner.severity ?? outer.severity,
@@ -277,10 +278,22 @@ export function mergeDrafts(outer: Draft, inner: Draft): Draft {
   }
 }
 
+/** The time of the transport, or that of the program where it is of the same second and the transport knows whole ones only. */
+function finerTime(outerMs: number | null, innerMs: number | null): number | null {
+  if (outerMs === null || innerMs === null) return outerMs ?? innerMs
+  return outerMs % 1000 === 0 && Math.floor(innerMs / 1000) * 1000 === outerMs ? innerMs : outerMs
+}
+
 function parseWrapped(text: string): JsonRecord | null {
   if (!text.startsWith('{') || !text.trimEnd().endsWith('}')) return null
   const value = parseJson(text)
-  return isRecord(value) ? (toWellFormed(value) as JsonRecord) : null
+  return isRecord(value) ? expanded(toWellFormed(value) as JsonRecord) : null
+}
+
+/** Gives the members of the formats that have names of their own the usual ones. */
+function expanded(record: JsonRecord): JsonRecord {
+  if (isCompact(record)) return expandCompact(record)
+  return isLoguru(record) ? expandLoguru(record) : record
 }
 
 function hasLongText(record: JsonRecord): boolean {

@@ -68,6 +68,15 @@ void test('the numbered short names of OpenTelemetry are levels', async (t) => {
   t.equal(parseSeverity('INFO5'), null)
 })
 
+void test("a level may be coloured, or between those of Go's slog", async (t) => {
+  t.equal(parseSeverity('\u001b[1;31mERROR\u001b[39m'), 'ERROR')
+  t.equal(saysMoreThanSeverity('\u001b[31merror\u001b[39m'), false)
+  t.equal(parseSeverity('ERROR+2'), 'ERROR')
+  t.equal(parseSeverity('DEBUG-4'), 'DEBUG')
+  t.equal(saysMoreThanSeverity('ERROR+2'), true)
+  t.equal(parseSeverity('notice+2'), null)
+})
+
 void test('a text that is no level names none', async (t) => {
   for (const text of ['', ' ', 'banana', '3', 'unknown', 'P1', 'x'.repeat(1_000_000), '__proto__'])
     t.equal(parseSeverity(text), null, text.slice(0, 20))

@@ -2,7 +2,7 @@ import { gunzipSync, inflateSync } from 'node:zlib'
 
 import type { DecodeContext, EventSink } from '../../../model/event.js'
 import { parseJson } from '../../formats/json-text.js'
-import { isRecord, toWellFormed } from '../../formats/json-value.js'
+import { isRecord, type JsonRecord, toWellFormed } from '../../formats/json-value.js'
 import { RecordDecoder } from '../../formats/record.js'
 import { readBatch } from '../../record-batch.js'
 
@@ -17,10 +17,16 @@ export function decodeGelfBatch(body: Buffer, context: DecodeContext, sink: Even
     const text = isCut ? null : (unpack(bytes, maxBytes)?.toString('utf8').trim() ?? null)
     if (text === '') return
     const message = text === null ? undefined : parseJson(text)
-    if (isRecord(message)) delete message['version']
+    if (isRecord(message)) dropEmptyMembers(message)
     if (message === undefined) decoder.put(line, isCut ? TOO_LARGE : BROKEN, () => text ?? '')
     else decoder.decode(line, toWellFormed(message), () => text ?? '')
   })
+}
+
+/** Drops the members that say nothing: the version, and a whole message that is the short one, which some clients always send. */
+export function dropEmptyMembers(message: JsonRecord): void {
+  delete message['version']
+  if (message['full_message'] === message['short_message']) delete message['full_message']
 }
 
 const BROKEN = { reason: 'invalid_json', message: 'the message is not JSON', source: '' } as const

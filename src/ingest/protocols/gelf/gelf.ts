@@ -4,7 +4,7 @@ import type { JsonRecord } from '../../formats/json-value.js'
 import { ingestRoute, laterReply } from '../ingest-route.js'
 import { decodeJsonRecords } from '../json-records.js'
 import type { Protocol } from '../protocol.js'
-import { decodeGelfBatch } from './batch.js'
+import { decodeGelfBatch, dropEmptyMembers } from './batch.js'
 
 const NUL = 0
 const NEWLINE = 10
@@ -16,7 +16,7 @@ function decodeGelf(bytes: Buffer, context: DecodeContext, sink: EventSink): voi
     : bytes
   const { requestSource } = context
   const change = (message: JsonRecord): JsonRecord => {
-    delete message['version']
+    dropEmptyMembers(message)
     return requestSource === '' ? message : { ...message, source: requestSource }
   }
   decodeJsonRecords(lines, context, { sink, change })

@@ -63,6 +63,31 @@ void test('an object that was logged with winston is its message', async (t) => 
   t.equal(read({ level: 'error', message: {}, err: { message: 'boom' } }).event.message, 'boom')
 })
 
+void test('Loguru, by itself and as a line of Docker', async (t) => {
+  const line = (more: object) => ({
+    text: '2026-11-21 09:28:19 | ERROR | __main__:f:3 - m\nTraceback …\n',
+    record: {
+      elapsed: { repr: '0:00:00', seconds: 0 },
+      exception: null,
+      extra: { service: 'api', order: 7 },
+      file: { name: 'a.py', path: '/a.py' },
+      level: { icon: 'x', name: 'ERROR', no: 40 },
+      message: 'm',
+      name: '__main__',
+      process: { id: 1, name: 'MainProcess' },
+      time: { repr: '2026-11-21 09:28:19+00:00', timestamp: AT / 1000 },
+      ...more,
+    },
+  })
+  const want = { source: 'api', severity: 'ERROR', timestampMs: AT, message: 'm' }
+  const { event, tags } = read(line({}))
+  t.match(event, want)
+  t.match(tags, { logger: '__main__', order: 7, exc_text: undefined })
+  t.match(read({ log: JSON.stringify(line({})), stream: 'stderr' }).event, want)
+  const failed = line({ level: { name: 'PAYMENT', no: 45 }, exception: { type: 'E' } })
+  t.match(read(failed).event, { severity: 'ERROR', tags: { exc_text: /Traceback/ } })
+})
+
 void test('log4js', async (t) => {
   const { event, tags } = read({
     startTime: ISO,

@@ -10,6 +10,7 @@ const MESSAGE = {
   version: '1.1',
   host: 'web-1',
   short_message: 'paid',
+  full_message: 'paid',
   timestamp: AT / 1000,
   level: 3,
   _app: 'shop',
