@@ -14,11 +14,12 @@ export function decodeGelfBatch(body: Buffer, context: DecodeContext, sink: Even
   // JSON has three bytes a character at most, and escapes of six.
   const maxBytes = context.maxMessageBytes * 6
   readBatch(body).each((bytes, isCut, line) => {
-    const text = isCut ? null : (unpack(bytes, maxBytes)?.toString('utf8').trim() ?? null)
+    if (isCut) return decoder.put(line, TOO_LARGE, () => bytes.toString('utf8'))
+    const text = unpack(bytes, maxBytes)?.toString('utf8').trim() ?? null
     if (text === '') return
     const message = text === null ? undefined : parseJson(text)
     if (isRecord(message)) dropEmptyMembers(message)
-    if (message === undefined) decoder.put(line, isCut ? TOO_LARGE : BROKEN, () => text ?? '')
+    if (message === undefined) decoder.put(line, BROKEN, () => text ?? '')
     else decoder.decode(line, toWellFormed(message), () => text ?? '')
   })
 }

@@ -45,6 +45,7 @@ void test('messages are read, compressed or not', async (t) => {
     rejects.map(({ reason }) => reason),
     ['invalid_json', 'invalid_json', 'message_too_large'],
   )
+  t.equal(rejects[2]?.raw, text.toString('utf8', 0, 20), 'the beginning is kept')
 })
 
 function collectOf(batch: RecordBatch) {
