@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer'
+
 import { PbfReader } from 'pbf'
 
 import { isRecord, type JsonRecord } from '../formats/json-value.js'
@@ -208,7 +210,7 @@ function addAttribute(reader: MessageReader, attributes: JsonRecord, depth: numb
   if (!(key in attributes)) attributes[key] = value
 }
 
-/** Reads a value of OpenTelemetry as a plain one; bytes are base64. */
+/** Reads a value of OpenTelemetry as a plain one. */
 function readAny(reader: MessageReader, depth: number): unknown {
   const end = reader.fieldEnd()
   reader.count()
@@ -233,10 +235,19 @@ function readAnyField(reader: MessageReader, no: number, depth: number, before: 
     case 6:
       return readMany(reader, no, depth)
     case 7:
-      return readBytes(reader).toString('base64')
+      return textOrBase64(readBytes(reader))
     default:
       return before
   }
+}
+
+/** Control characters but those of lines and of colours. */
+const BINARY = new RegExp(String.raw`[^\P{Cc}\t\n\r\u001b]`, 'u')
+
+/** A collector that reads files without an encoding sends their lines as bytes. */
+function textOrBase64(bytes: Buffer): string {
+  const text = isUtf8(bytes) ? bytes.toString('utf8') : null
+  return text === null || BINARY.test(text) ? bytes.toString('base64') : text
 }
 
 /** Reads a list (5) or an object (6). */
@@ -326,8 +337,9 @@ function plainAny(value: unknown, depth: number): unknown {
     switch (name.replace(/_v/, 'V')) {
       case 'stringValue':
       case 'boolValue':
-      case 'bytesValue':
         return item
+      case 'bytesValue':
+        return typeof item === 'string' ? textOrBase64(Buffer.from(item, 'base64')) : item
       case 'doubleValue':
       case 'intValue':
         return safeNumber(item)

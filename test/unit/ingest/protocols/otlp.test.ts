@@ -109,6 +109,11 @@ void test('what shippers send as attributes becomes fields', async (t) => {
   )
   t.match(events, [{ message: '{"message":"m"}', traceId: TRACE, spanId: SPAN, timestampMs: AT }])
   t.equal(decode('otlp/logs', logs({ eventName: 'paid' })).events[0]?.message, 'paid')
+  const bodies = ['line é\n', '\u0001\u0002'].map((line) => {
+    const bytesValue = Buffer.from(line).toString('base64')
+    return decode('otlp/logs', logs({ body: { bytesValue } })).events[0]?.message
+  })
+  t.same(bodies, ['line é\n', 'AQI='], 'bytes are a text where they can be one')
   const attributes = [text('exception.type', 'IOError'), text('exception.message', 'no disk')]
   t.match(decode('otlp/logs', logs({ attributes })).events, [
     { message: 'IOError: no disk', tags: { 'exception.type': 'IOError' } },
