@@ -153,6 +153,10 @@ t.test('an e-mail links a local user only where the settings say so', async (t) 
   t.equal(same.end, failedWith('email_conflict'), 'nor is it taken over by another provider')
   const kept = await logIn('mallory', { email: ADMIN.email, groups: ['root'] })
   t.equal(kept.end, failedWith('email_conflict'), 'nor the break-glass account')
+  const users = (await asRoot('GET /api/users')).body.items
+  const { id } = users.find(({ email }: { email: string }) => email === ADMIN.email)
+  t.match(await asRoot(`PATCH /api/users/${id}`, { email: 'moved@corp.example' }), { status: 403 })
+  t.match(await asRoot(`DELETE /api/users/${id}`), { status: 409 })
 })
 
 t.test('with PASSWORD_LOGIN_ONLY one account alone has a password', async (t) => {

@@ -18,7 +18,7 @@ import { createPasswords, passwordFault, type Passwords } from './passwords.js'
 import { createSecondFactors, type SecondFactors } from './second-factor.js'
 import { createSessions, type Principal, type Session, type Sessions } from './sessions.js'
 import { createTokens, type Tokens } from './tokens.js'
-import { UserDoc, type User } from './user.js'
+import { isLocalSuperadmin, UserDoc, type User } from './user.js'
 import { createUsers, type Users } from './users.js'
 import type { Config } from '../../config.js'
 import { ConfigError } from '../../settings/setting.js'
@@ -81,6 +81,7 @@ export async function openAccounts(config: Config, deps: AccountDeps): Promise<A
     entities: records,
     passwords,
     withLock,
+    keptEmail,
     temporaryMs: config.temporaryPasswordHours * HOUR_S * 1000,
   })
   const secondFactors = openSecondFactors(records, passwords, deps)
@@ -112,6 +113,11 @@ export async function openAccounts(config: Config, deps: AccountDeps): Promise<A
     onlyPasswordOf: keptEmail,
   })
   const admin = await firstAdmin(config, users, log)
+  if (keptEmail !== '' && !isKept(users, keptEmail))
+    log.warn(
+      {},
+      'PASSWORD_LOGIN_ONLY names no local superadmin: nobody can log in while the providers are away',
+    )
   const key = await ingestKeys.ensureFirst(config.ingestKey)
   return {
     users,
@@ -180,6 +186,11 @@ function tellOfChanges(users: Collection<User>, { mailer }: Pick<AccountDeps, 'm
     if (change.origin === 'local')
       for (const notice of noticesOfChange(change)) mailer?.send(notice)
   })
+}
+
+function isKept(users: Users, keptEmail: string): boolean {
+  const user = users.findByEmail(keptEmail)
+  return user !== null && isLocalSuperadmin(user)
 }
 
 async function firstAdmin(

@@ -48,11 +48,12 @@ export function createOutsideUsers(deps: OutsideUserDeps): OutsideUsers {
         }
         if (known !== null) {
           refuseDisabled(known)
-          const email = freeEmail(entities, identity, known)
+          const email = freeEmail(deps, identity, known)
           return await change(known.id, (user) => ({ ...withRole(user, role), email }))
         }
         const email = emailOf(identity)
         const local = entities.list().find((user) => user.email === email)
+        if (local === undefined && email === deps.keptEmail) throw conflict()
         if (local === undefined) return await insert(deps, { identity, role, email })
         refuseUnlinkable(deps, local, identity)
         return await change(local.id, (user) => linked(user, identity, role))
@@ -106,13 +107,19 @@ function emailOf({ email }: Identity): string {
   return checkEmail(email)
 }
 
-/** The e-mail of the provider; that from before when it has none, or another user has it. */
-function freeEmail(entities: Entities<User>, identity: Identity, known: User): string {
+/** The e-mail of the provider; that from before when it has none, or it is another user's. */
+function freeEmail(
+  { entities, keptEmail }: OutsideUserDeps,
+  identity: Identity,
+  known: User,
+): string {
   if (identity.email === null) return known.email
   const email = checkEmail(identity.email)
   const isTaken = entities.list().some((user) => user.email === email && user.id !== known.id)
-  return isTaken ? known.email : email
+  return isTaken || email === keptEmail ? known.email : email
 }
+
+const conflict = (): AppError => new AppError('email_conflict', 'another user has the e-mail')
 
 function refuseDisabled({ isActive }: User): void {
   if (!isActive) throw new AppError('account_disabled', 'the account is disabled')
@@ -125,8 +132,7 @@ function refuseUnlinkable(
   { provider, isVerified }: Identity,
 ): void {
   const isFree = local.identity === undefined && local.email !== keptEmail
-  if (!isFree || !provider.linkByEmail || !isVerified)
-    throw new AppError('email_conflict', 'another user has the e-mail')
+  if (!isFree || !provider.linkByEmail || !isVerified) throw conflict()
   refuseDisabled(local)
-  refuseLastSuperadmin(entities.list(), local)
+  refuseLastSuperadmin(entities.list(), local, keptEmail)
 }

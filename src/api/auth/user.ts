@@ -85,12 +85,14 @@ export function refuseOutside({ identity }: User, what: string): void {
 }
 
 /** Those of a provider do not count: it gives their role, and may not answer. */
-const isLocalSuperadmin = ({ role, isActive, identity }: User): boolean =>
+export const isLocalSuperadmin = ({ role, isActive, identity }: User): boolean =>
   role === 'superadmin' && isActive && identity === undefined
 
-export function refuseLastSuperadmin(users: readonly User[], user: User): void {
+/** @param keptEmail of the one account that may log in with a password, which others can't replace; '' for none */
+export function refuseLastSuperadmin(users: readonly User[], user: User, keptEmail: string): void {
   if (!isLocalSuperadmin(user)) return
-  const others = users.some((u) => u.id !== user.id && isLocalSuperadmin(u))
+  const others =
+    user.email !== keptEmail && users.some((u) => u.id !== user.id && isLocalSuperadmin(u))
   if (!others) {
     throw new AppError('last_superadmin', 'the last active superadmin has to stay one', {
       details: { user_id: user.id },

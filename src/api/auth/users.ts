@@ -53,6 +53,8 @@ interface UserDeps {
   readonly entities: Entities<User>
   readonly passwords: Passwords
   readonly withLock: WithLock
+  /** The e-mail of the account that others can't replace, because it alone may log in with a password; '' for none. */
+  readonly keptEmail?: string
   /** How long a temporary password is good. Default: a week. */
   readonly temporaryMs?: number
   readonly nowMs?: () => number
@@ -212,9 +214,15 @@ const ruledIn =
   }
 
 /** @returns the present e-mail without a new one */
-function newEmail({ refuseTaken }: Roster, user: User, text = user.email): string {
+function newEmail(
+  { refuseTaken }: Roster,
+  { user, keptEmail }: { readonly user: User; readonly keptEmail: string },
+  text = user.email,
+): string {
   const email = checkEmail(text)
   if (email === user.email) return email
+  if (user.email === keptEmail)
+    throw new AppError('forbidden', 'PASSWORD_LOGIN_ONLY names the account by its e-mail')
   refuseOutside(user, 'e-mail')
   refuseTaken(email)
   return email
@@ -222,7 +230,7 @@ function newEmail({ refuseTaken }: Roster, user: User, text = user.email): strin
 
 function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
   const untilMs = temporaryEnd(deps)
-  const { entities, passwords } = deps
+  const { entities, passwords, keptEmail = '' } = deps
   const ruled = ruledIn(entities)
   return {
     create: async (actor, { email, password, role = 'viewer', isTemporary }) => {
@@ -236,8 +244,8 @@ function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
     patch: (actor, id, { email: text, isActive }) =>
       alone(async () => {
         const user = ruled(actor, id)
-        const email = newEmail(roster, user, text)
-        if (isActive === false) refuseLastSuperadmin(entities.list(), user)
+        const email = newEmail(roster, { user, keptEmail }, text)
+        if (isActive === false) refuseLastSuperadmin(entities.list(), user, keptEmail)
         const ends = isActive === false && user.isActive
         return roster.change(id, (u) => ({
           ...(ends ? endSessions(u, '') : u),
@@ -251,7 +259,7 @@ function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
         const user = ruled(actor, id)
         if (user.role === role) return user
         refuseOutside(user, 'role')
-        refuseLastSuperadmin(entities.list(), user)
+        refuseLastSuperadmin(entities.list(), user, keptEmail)
         return roster.change(id, (u) => ({ ...endRefreshing(u), role }))
       }),
     setPassword: async (actor, id, { password, currentPassword, isTemporary }) => {
@@ -271,7 +279,7 @@ function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
     },
     remove: (actor, id) =>
       alone(async () => {
-        refuseLastSuperadmin(entities.list(), ruled(actor, id))
+        refuseLastSuperadmin(entities.list(), ruled(actor, id), keptEmail)
         await entities.remove(id)
       }),
   }

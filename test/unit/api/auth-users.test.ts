@@ -9,11 +9,12 @@ import { memoryEntities } from '../../support/entities.js'
 const passwords = createPasswords({ memoryKib: 64, maxWaiting: 1_000 })
 const password = 'good password'
 
-async function setUp(t: Test) {
+async function setUp(t: Test, keptEmail = '') {
   const clock = { ms: 1_700_000_000_000 }
   const { withLock } = createInProcessState({ onError: (error) => t.fail(String(error)) })
   const entities = memoryEntities<User>()
-  const users = createUsers({ entities, passwords, withLock, nowMs: () => clock.ms++ })
+  const nowMs = () => clock.ms++
+  const users = createUsers({ entities, passwords, withLock, keptEmail, nowMs })
   const first = await users.ensureFirstAdmin({ email: 'root@localhost', password })
   if (first === null) throw new Error('no first admin')
   const root = { userId: first.user.id, role: first.user.role }
@@ -197,6 +198,20 @@ void test('the last active superadmin stays one', async (t) => {
   await users.patch(root, second.id, { isActive: true })
   await users.setRole(root, userId, 'viewer')
   await t.rejects(users.remove(second, second.id), last)
+})
+
+void test('the account of PASSWORD_LOGIN_ONLY stays a superadmin, whoever else is one', async (t) => {
+  const { users, root, add } = await setUp(t, 'root@localhost')
+  const { userId } = root
+  const second = await add('superadmin')
+  const last = { code: 'last_superadmin', status: 409 }
+  await t.rejects(users.setRole(second, userId, 'viewer'), last)
+  await t.rejects(users.patch(second, userId, { isActive: false }), last)
+  await t.rejects(users.remove(second, userId), last)
+  const renamed = users.patch(second, userId, { email: 'moved@localhost' })
+  await t.rejects(renamed, { code: 'forbidden', status: 403 })
+  t.match(users.get(userId), { email: 'root@localhost', role: 'superadmin', isActive: true })
+  await users.remove(root, second.id)
 })
 
 void test('of superadmins that are all deleted at once one remains', async (t) => {
