@@ -4,7 +4,7 @@
 -- rows:   id, at_ms, doc
 SELECT id, toUnixTimestamp64Milli(max(at)) AS at_ms, any(alert_log.doc) AS doc
 FROM alert_log
-WHERE JSONLength(alert_log.doc, 'channels') > 0
+WHERE JSONLength(alert_log.doc, 'channels') + JSONLength(alert_log.doc, 'formerChannels') > 0
     AND (at > now64(3) - INTERVAL 1 DAY OR JSONExtractString(alert_log.doc, 'alertId') IN
     (
         SELECT alert_id FROM alert_deliveries

@@ -100,6 +100,7 @@ export function createAlerting(deps: AlertingDeps) {
       counts,
       watermark: createWatermark(deps),
       rules,
+      hasSource: deps.hasSource,
       project: createProjection(deps),
       systemAlert: createSystemAlert(alerts),
       delivery: {

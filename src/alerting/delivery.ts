@@ -189,14 +189,19 @@ export class Deliveries {
   #followRepeats(transition: LoggedTransition, nowMs: number): void {
     const { alertId, status, channels = [] } = transition
     if (alertId === null) return
-    if (status.state === 'inactive') this.#firing.delete(alertId)
-    if (status.state === 'inactive' || channels.length === 0 || this.#firing.has(alertId)) return
+    if (status.state === 'inactive' || channels.length === 0) {
+      this.#firing.delete(alertId)
+      return
+    }
+    const isChanged = transition.newChannels !== undefined
+    if (this.#firing.has(alertId) && !isChanged) return
     const repeats = new Map<string, number>()
     for (const channelId of channels) {
       const { everyMs } = this.#repetitionOf(transition, channelId)
       repeats.set(channelId, repeatsUntil(transition, everyMs, nowMs))
     }
-    const isAcknowledged = this.#deps.isAcknowledged(alertId)
+    // A new channel is told that somebody takes care of it, too.
+    const isAcknowledged = !isChanged && this.#deps.isAcknowledged(alertId)
     this.#firing.set(alertId, { transition, repeats, isAcknowledged })
   }
 

@@ -16,16 +16,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Lease, State } from '../coordination/state.js'
 import { MINUTE_MS, SECOND_MS } from '../model/time.js'
 import type { Log } from '../telemetry/log.js'
-import type { CountReader, CountRequest } from './counts.js'
+import type { CountReader } from './counts.js'
 import { Deliveries, type DeliveryDeps } from './delivery.js'
 import type { Outcome } from './delivery-log.js'
 import type { AlertLog, LoggedTransition } from './log.js'
 import { isNews } from './machine.js'
-import { planRule, type Plan, type Rule } from './rule.js'
+import { Ongoing } from './ongoing.js'
+import { isStill, meaningOf, planRule, type Rule } from './rule.js'
 import type { Rules } from './rules.js'
 import { shareStatus, type EvaluationStatus } from './status.js'
 import type { Evaluated, SystemAlert } from './system-alert.js'
-import { TrackedRule } from './tracked-rule.js'
+import { requestsOf, TrackedRule } from './tracked-rule.js'
 import { ended, inTurn, toLogged, toState } from './transitions.js'
 import type { Watermark } from './watermark.js'
 
@@ -36,6 +37,7 @@ export interface EvaluatorDeps {
   readonly counts: CountReader
   readonly watermark: Watermark
   readonly rules: Pick<Rules, 'list'>
+  readonly hasSource: (name: string) => boolean
   readonly project: (transitions: readonly LoggedTransition[]) => Promise<void>
   readonly systemAlert: SystemAlert
   readonly delivery: DeliveryDeps
@@ -189,6 +191,7 @@ class Leading {
   readonly #leftOutMs = new Map<string, number>()
   /** States of groups of rules that are not tracked yet. */
   #loaded: Map<string, LoggedTransition[]> | null = null
+  readonly #ongoing: Ongoing
   /** Stored transitions whose alerts are not written yet. */
   #owed: LoggedTransition[] = []
   readonly #beganMs = Date.now()
@@ -202,6 +205,7 @@ class Leading {
   constructor(deps: EvaluatorDeps, signals: readonly AbortSignal[]) {
     this.#deps = deps
     this.#signals = signals
+    this.#ongoing = new Ongoing(deps.hasSource)
     this.deliveries = new Deliveries(deps.delivery, this.#ending.signal)
     for (const signal of signals)
       signal.addEventListener('abort', () => this.#ending.abort(), { once: true })
@@ -240,11 +244,16 @@ class Leading {
     if (untilMs <= this.#countedMs) return
     await this.#count(untilMs)
     await this.#sync(untilMs)
+    await this.#endGone()
     this.#countedMs = untilMs
     const known = { aliveSinceMs: this.#aliveSinceMs }
     const made: LoggedTransition[] = []
     for (const tracked of this.#tracked.values())
-      for (const one of tracked.evaluate(untilMs, known)) made.push(toLogged(tracked.plan, one))
+      for (const transition of tracked.evaluate(untilMs, known)) {
+        const one = toLogged(tracked.plan, transition)
+        if (this.#ongoing.isOfDeletedSource(one)) tracked.forget(one.group)
+        else made.push(one)
+      }
     await this.#carryOut(made)
     this.deliveries.repeat(Date.now())
     await this.#tell()
@@ -266,17 +275,37 @@ class Leading {
     this.deliveries.follow(last, Date.now())
     await this.#deps.project(last)
     const byRule = new Map<string, LoggedTransition[]>()
-    for (const one of last) byRule.set(one.ruleId, [...(byRule.get(one.ruleId) ?? []), one])
-    const rules = new Map(this.#deps.rules.list().map((rule) => [rule.id, rule]))
+    for (const one of last) {
+      this.#ongoing.follow(one)
+      byRule.set(one.ruleId, [...(byRule.get(one.ruleId) ?? []), one])
+    }
+    const rules = new Map(this.#enabledRules().map((rule) => [rule.id, rule]))
     for (const [ruleId, transitions] of byRule) {
       const rule = rules.get(ruleId)
-      if (rule?.fields.enabled !== false && rule !== undefined) continue
-      await this.#carryOut(
-        transitions.flatMap((one) => ended(one, 'the rule was deleted or disabled')),
+      const isOver = (one: LoggedTransition): boolean => !isStill(rule, one.ruleVersion)
+      const over = transitions.filter(isOver)
+      await this.#carryOut(over.flatMap((one) => ended(one, reasonOf(rule))))
+      byRule.set(
+        ruleId,
+        transitions.filter((one) => !isOver(one)),
       )
-      byRule.delete(ruleId)
     }
     return byRule
+  }
+
+  #enabledRules = (): readonly Rule[] =>
+    this.#deps.rules.list().filter(({ fields }) => fields.enabled !== false)
+
+  /** Nothing ends the silence of a source that was deleted. */
+  async #endGone(): Promise<void> {
+    const over: LoggedTransition[] = []
+    for (const one of this.#ongoing.ofDeletedSources) {
+      const tracked = this.#tracked.get(one.ruleId)
+      if (tracked === undefined) continue
+      tracked.forget(one.group)
+      over.push(...ended(one, 'the source was deleted'))
+    }
+    await this.#carryOut(over)
   }
 
   /** Counts what arrived since the last time, for the rules that are due. */
@@ -302,7 +331,7 @@ class Leading {
     isLoad: boolean,
   ): Promise<void> {
     const targets = all.flatMap((tracked) => tracked.plan.counters.map((_, i) => ({ tracked, i })))
-    const requests = targets.map(({ tracked, i }) => toRequest(tracked.plan, i, isLoad))
+    const requests = all.flatMap(({ plan }) => requestsOf(plan, isLoad))
     const options = isLoad ? { timeoutMs: LOAD_MS, isSearch: true } : { timeoutMs: QUESTION_MS }
     const answers = await this.#deps.counts.read(requests, range, options)
     targets.forEach(({ tracked, i }, at) => {
@@ -326,7 +355,7 @@ class Leading {
 
   /** Follows the rules as they are now. */
   async #sync(untilMs: number): Promise<void> {
-    const rules = this.#deps.rules.list().filter(({ fields }) => fields.enabled !== false)
+    const rules = this.#enabledRules()
     const byId = new Map(rules.map((rule) => [rule.id, rule]))
     for (const [id, tracked] of this.#tracked) {
       const rule = byId.get(id)
@@ -372,9 +401,7 @@ class Leading {
       const plan = planRule(rule)
       if ('path' in plan) continue
       const startMs = Math.max(untilMs - REPLAY_MS, rule.updatedAtMs)
-      const isShared = plan.counters.every((_, i) =>
-        this.#deps.counts.canShare(toRequest(plan, i, false)),
-      )
+      const isShared = requestsOf(plan, false).every(this.#deps.counts.canShare)
       const tracked = new TrackedRule(plan, startMs, isShared)
       for (const last of this.#loaded?.get(rule.id) ?? []) tracked.restore(last)
       bySpan.set(plan.spanMs, [...(bySpan.get(plan.spanMs) ?? []), tracked])
@@ -388,6 +415,7 @@ class Leading {
         if (this.#problems.has(id)) continue
         this.#tracked.set(id, tracked)
         this.#loaded?.delete(id)
+        await this.#carryOut(this.#ongoing.changesOf(tracked, untilMs))
       }
     }
   }
@@ -395,12 +423,14 @@ class Leading {
   /** Stores transitions, then does what follows from them. */
   async #carryOut(made: readonly LoggedTransition[]): Promise<void> {
     const turns = inTurn(made)
-    for (const [i, some] of turns.entries()) {
+    for (const [i, turn] of turns.entries()) {
+      const some = turn.map((one) => this.#ongoing.asKnown(one))
       for (const signal of this.#signals) signal.throwIfAborted()
       this.isUncertain = true
       this.deliveries.prepare(some)
       await this.#deps.alertLog.append(some, this.#ending.signal)
       this.isUncertain = i < turns.length - 1
+      for (const one of some) this.#ongoing.follow(one)
       this.#owed.push(...some.filter(isNews))
       this.deliveries.add(some)
       await this.#pay()
@@ -448,16 +478,3 @@ function groupedBy<T>(all: readonly T[], keyOf: (one: T) => string): readonly [T
 
 const reasonOf = (rule: Rule | undefined): string =>
   rule === undefined ? 'the rule was deleted or disabled' : 'the rule was changed'
-
-/** Rules that mean the same go on when they are changed. */
-const meaningOf = ({
-  fields: { q, kind, group_by: groupBy, max_age: maxAge, time },
-}: Rule): string => JSON.stringify([q, kind, groupBy, maxAge, time])
-
-const toRequest = (plan: Plan, counter: number, isLoad: boolean): CountRequest => {
-  const of = plan.counters[counter]
-  if (of === undefined) throw new Error('bug: no counter')
-  const isLast = isLoad && plan.rule.fields.kind.type === 'absence'
-  const { groupBy, everyMs, maxAgeMs, isByEventTime } = plan
-  return { counter: of, groupBy, everyMs, maxAgeMs, isLast, isByEventTime }
-}

@@ -55,6 +55,10 @@ export const LoggedTransition = Type.Object({
   runbook: Type.Optional(Type.String()),
   /** The ids of the channels of the rule. */
   channels: Type.Optional(Type.Array(Type.String())),
+  /** Channels that were told of the alert, and that the rule has no more: they are told of its end. */
+  formerChannels: Type.Optional(Type.Array(Type.String())),
+  /** Where the state stays and the channels change: those that are told that the alert fires. */
+  newChannels: Type.Optional(Type.Array(Type.String())),
   /** False where channels are not told that it resolved. */
   tellsResolved: Type.Optional(Type.Boolean()),
   /** How long the first notice of the rule waits for others, the time between two messages, and when it is repeated (0: never). */

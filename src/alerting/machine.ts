@@ -108,4 +108,4 @@ const latest = (flips: readonly number[]): readonly number[] => flips.slice(-FLI
 
 /** Whether people are told of a transition: a pause of a firing group is none of their business. */
 export const isNews = ({ from, to }: Transition): boolean =>
-  to === 'resolved' || (to === 'firing' && from !== 'recovering')
+  to === 'resolved' || (to === 'firing' && from !== 'recovering' && from !== to)

@@ -23,15 +23,21 @@ const idOf = (...parts: readonly (string | number)[]): string =>
   createHash('sha256').update(parts.join(' ')).digest('hex').slice(0, 32)
 
 export const noticesOf = (transition: LoggedTransition): readonly Notice[] =>
-  !isNews(transition) || (transition.to === 'resolved' && transition.tellsResolved === false)
-    ? []
-    : (transition.channels ?? []).map((channelId) => ({
-        id: idOf(transition.id, channelId),
-        key: idOf(transition.alertId ?? transition.id, channelId),
-        kind: 'transition',
-        channelId,
-        transition,
-      }))
+  toldOf(transition).map((channelId) => ({
+    id: idOf(transition.id, channelId),
+    key: idOf(transition.alertId ?? transition.id, channelId),
+    kind: 'transition',
+    channelId,
+    transition,
+  }))
+
+function toldOf(transition: LoggedTransition): readonly string[] {
+  const { from, to, channels = [], formerChannels = [], newChannels = [] } = transition
+  if (from === to) return newChannels
+  if (!isNews(transition)) return []
+  if (to !== 'resolved') return channels
+  return transition.tellsResolved === false ? [] : [...channels, ...formerChannels]
+}
 
 /** A notice between the beginning and the end of an alert. @param due how often that was due */
 export const repeatOf = (

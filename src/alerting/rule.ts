@@ -181,3 +181,15 @@ function groupFault({ kind, group_by: groupBy = [] }: RuleFields): RuleFault | n
     return { path: 'group_by', message: `its groups are by ${own.join(', ')}` }
   return null
 }
+
+/** Rules that mean the same go on when they are changed. */
+export const meaningOf = ({
+  fields: { q, kind, group_by: groupBy, max_age: maxAge, time },
+}: Pick<Rule, 'fields'>): string => JSON.stringify([q, kind, groupBy, maxAge, time])
+
+/** Whether a rule means what it meant in an earlier version, as far as that is known. */
+export function isStill(rule: Rule | undefined, version: number): boolean {
+  if (rule === undefined) return false
+  const before = rule.earlier?.find((one) => one.version === version)
+  return before === undefined || meaningOf(before) === meaningOf(rule)
+}

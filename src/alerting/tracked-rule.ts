@@ -4,6 +4,7 @@
  */
 
 import type { Count } from './count.js'
+import type { CountRequest } from './counts.js'
 import type { LoggedFinding } from './log.js'
 import { INACTIVE, step, type GroupStatus, type Transition } from './machine.js'
 import type { Plan } from './rule.js'
@@ -82,6 +83,11 @@ export class TrackedRule {
     if (group === null) return
     group.status = status
     group.finding = finding
+  }
+
+  /** Counts of the group begin anew. */
+  forget(values: readonly string[]): void {
+    this.#groups.delete(JSON.stringify(values))
   }
 
   get states(): readonly State[] {
@@ -191,4 +197,18 @@ function note(group: Group, counter: number, { slot, count, finding }: Count): v
     group.finding = finding
   if (counter === 0) group.lastSlot = Math.max(group.lastSlot, slot)
   group.isTouched = true
+}
+
+/** What is counted for a rule, in the order of its counters. @param isLoad whether its windows are counted from what is stored */
+export function requestsOf(plan: Plan, isLoad: boolean): readonly CountRequest[] {
+  const isLast = isLoad && plan.rule.fields.kind.type === 'absence'
+  const { groupBy, everyMs, maxAgeMs, isByEventTime } = plan
+  return plan.counters.map((counter) => ({
+    counter,
+    groupBy,
+    everyMs,
+    maxAgeMs,
+    isLast,
+    isByEventTime,
+  }))
 }

@@ -63,6 +63,50 @@ function optionalOf({ kind, runbook, opens }: RuleFields) {
   }
 }
 
+/**
+ * A transition as those know the alert who were told that it fires: under the name and the severity that it began with.
+ *
+ * @param before the last transition of the alert
+ */
+export function ofAlert(
+  one: LoggedTransition,
+  before: LoggedTransition | undefined,
+): LoggedTransition {
+  if (before === undefined || one.from === one.to) return one
+  const { ruleName, severity, channels = [], formerChannels = [] } = before
+  return { ...one, ruleName, severity, channels, formerChannels }
+}
+
+/** The transition by which an alert goes on under a rule with other channels. @returns none where they are the same */
+export function goneOn(
+  plan: Plan,
+  before: LoggedTransition,
+  atMs: number,
+): readonly LoggedTransition[] {
+  const { rule } = plan
+  const notify = toNotify(plan)
+  const { channels: had = [], formerChannels = [], status, group } = before
+  const told = [...had, ...formerChannels]
+  const isSame = had.join() === notify.channels.join() && before.repeatMs === notify.repeatMs
+  if (isSame) return []
+  const seq = status.seq + 1
+  return [
+    {
+      ...before,
+      ...notify,
+      formerChannels: told.filter((id) => !notify.channels.includes(id)),
+      newChannels: notify.channels.filter((id) => !told.includes(id)),
+      id: transitionId(rule, group, seq),
+      ruleVersion: rule.version,
+      from: status.state,
+      to: status.state,
+      atMs,
+      reason: 'the notices of the rule were changed',
+      status: { ...status, seq },
+    },
+  ]
+}
+
 /** The state of a group in the form of its last transition. */
 export function toState(plan: Plan, { group, status, finding }: State): LoggedTransition {
   const { state, sinceMs } = status

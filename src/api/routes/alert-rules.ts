@@ -340,7 +340,7 @@ export const alertRuleRoutes = [
         'A rule counts what arrives, by groups, and each group that crosses the line is an alert. It begins with what is ' +
         'stored already. [Alerts](/docs/alerts) has the kinds of rules.',
       replace:
-        'Its version grows. Alerts go on firing unless `q`, `kind` or `group_by` changed, or the rule is disabled: then ' +
+        'Its version grows. Alerts go on firing unless `q`, `kind`, `group_by`, `max_age` or `time` changed, or the rule is disabled: then ' +
         'they resolve.',
       remove: 'Its alerts resolve and stay in the list.',
     },

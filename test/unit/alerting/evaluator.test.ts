@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
+import type { Channel } from '../../../src/alerting/channel.js'
 import { Evaluator, type EvaluatorDeps } from '../../../src/alerting/evaluator.js'
 import type { LoggedTransition } from '../../../src/alerting/log.js'
 import type { Rule } from '../../../src/alerting/rule.js'
@@ -29,6 +30,15 @@ const toRule = (fields: Partial<RuleFields>, version = 1): Rule => ({
   },
 })
 
+const toChannel = (id: string): Channel => ({
+  id,
+  version: 1,
+  createdAtMs: 0,
+  updatedAtMs: 0,
+  updatedBy: 'u',
+  fields: { name: id, enabled: true, sealedTarget: '' },
+})
+
 /** A world in which messages arrive and are stored; time is when it says so. */
 function createWorld(arrivals: Readonly<Record<number, number>>) {
   const log: LoggedTransition[] = []
@@ -43,6 +53,11 @@ function createWorld(arrivals: Readonly<Record<number, number>>) {
     /** How many times the alerts of transitions can't be written. */
     failingProjections: 0,
     isShared: true,
+    hasSource: true,
+    /** The values of the fields that the rule groups by. */
+    group: [] as readonly string[],
+    /** What channels were told: their id, and what of. */
+    notices: [] as string[],
     /** How long a question takes. */
     questionMs: 0,
     rounds: 0,
@@ -80,12 +95,17 @@ function createWorld(arrivals: Readonly<Record<number, number>>) {
           Object.entries(arrivals)
             .map(([second, count]) => ({ atMs: T0 + Number(second) * SECOND_MS, count }))
             .filter(({ atMs }) => atMs >= fromMs && atMs < toMs)
-            .map(({ atMs, count }) => ({ slot: Math.floor(atMs / everyMs), group: [], count })),
+            .map(({ atMs, count }) => ({
+              slot: Math.floor(atMs / everyMs),
+              group: world.group,
+              count,
+            })),
         )
       },
     },
     watermark: { now: async () => T0 + world.storedS * SECOND_MS },
     rules: { list: () => [world.rule] },
+    hasSource: () => world.hasSource,
     project: async (transitions) => {
       if (transitions.length > 0 && world.failingProjections-- > 0) orFail(true)
     },
@@ -103,15 +123,15 @@ function createWorld(arrivals: Readonly<Record<number, number>>) {
         },
         receiptOf: async () => null,
       },
-      channels: { find: () => null, targetOf: () => null },
+      channels: { find: toChannel, targetOf: () => ({ type: 'webhook', url: 'http://c' }) },
       quietOf: () => null,
-      send: async () => ({
-        outcome: 'sent',
-        status: 200,
-        latencyMs: 0,
-        error: null,
-        receipt: null,
-      }),
+      send: async (_, { notices }) => {
+        for (const { channelId, kind, transition } of notices) {
+          const { to, ruleName, severity } = transition
+          world.notices.push(`${channelId} ${kind} ${to} ${severity} ${ruleName}`)
+        }
+        return { outcome: 'sent', status: 200, latencyMs: 0, error: null, receipt: null }
+      },
       factsOf: async () => ({ usual: null, samples: [], links: null }),
       isAcknowledged: () => false,
       log: createLog('silent'),
@@ -217,4 +237,70 @@ void test('a rule with a question of its own, which takes long, is asked at its 
   }
   t.same(await judged(true), ['6s inactive>firing 20'], 'others are asked early')
   t.same(await judged(false), ['10s inactive>firing 20'])
+})
+
+const notifying = (...channels: readonly string[]): Partial<RuleFields> => ({
+  for: '0s',
+  notify: { channels: [...channels], group_wait: '0s', group_interval: '0s', repeat: 'never' },
+})
+
+/** What channels were told, when they were told so much. */
+async function untilNotices(notices: readonly string[], count: number): Promise<readonly string[]> {
+  while (notices.length < count) await sleep(10)
+  return notices.toSorted()
+}
+
+void test('whoever was told that an alert fires is told its end, by the same name', async (t) => {
+  const { world, store, start } = createWorld({ [-300]: 20 })
+  const earlier: Rule[] = []
+  const change = (fields: Partial<RuleFields>): void => {
+    earlier.unshift(world.rule)
+    world.rule = { ...toRule(fields, world.rule.version + 1), earlier: [...earlier] }
+  }
+  world.rule = toRule(notifying('a', 'b'))
+  const first = start()
+  await store(-280)
+  t.same(await untilNotices(world.notices, 2), [
+    'a transition firing P2 rule',
+    'b transition firing P2 rule',
+  ])
+  world.notices.length = 0
+  change({ ...notifying('b', 'c'), name: 'renamed', severity: 'P1' })
+  await store(-270)
+  t.same(await untilNotices(world.notices, 1), ['c transition firing P2 rule'], 'the new one')
+  await first.close()
+  world.notices.length = 0
+  // As long as it stood still.
+  change({ ...notifying('c', 'd'), name: 'renamed', severity: 'P1' })
+  const second = start()
+  await store(-260)
+  t.same(await untilNotices(world.notices, 1), ['d transition firing P2 rule'])
+  world.notices.length = 0
+  await store(100)
+  t.same(
+    (await untilNotices(world.notices, 4)).filter((one) => one.includes('resolved')),
+    ['a', 'b', 'c', 'd'].map((id) => `${id} transition resolved P2 rule`),
+  )
+  await second.close()
+  t.equal(new Set(world.log.map(({ alertId }) => alertId)).size, 1)
+})
+
+void test('the alert of a deleted source ends once, and nothing calls it silent again', async (t) => {
+  const { world, store, start } = createWorld({ [-400]: 1 })
+  world.group = ['shop']
+  const kind = { type: 'absence', for: '2m' } as const
+  await world.state.set('alerting:alive-since', String(T0 - 60 * MINUTE_MS), 2 * MINUTE_MS)
+  world.rule = toRule({ ...notifying('a'), kind, group_by: ['source'] })
+  const evaluator = start()
+  await store(-390)
+  await store(-200)
+  t.same(world.transitions(), ['-270s inactive>firing 120'])
+  world.hasSource = false
+  await store(-190)
+  await store(-100)
+  await evaluator.close()
+  t.match(
+    world.log.slice(1).map(({ to, reason }) => [to, reason]),
+    [['resolved', 'the source was deleted']],
+  )
 })

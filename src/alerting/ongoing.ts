@@ -1,0 +1,60 @@
+/*
+ * The alerts that fire, by the last transition of each. Whoever was told that one fires is told its end, under the name and the
+ * severity that it began with, whatever its rule became meanwhile.
+ */
+
+import type { LoggedTransition } from './log.js'
+import { MINUTE_MS } from '../model/time.js'
+import type { TrackedRule } from './tracked-rule.js'
+import { goneOn, ofAlert, toState } from './transitions.js'
+
+/** An instance knows a source by then that another one registered. */
+const KNOWN_WITHIN_MS = MINUTE_MS
+
+export class Ongoing {
+  readonly #alerts = new Map<string, LoggedTransition>()
+  readonly #hasSource: (name: string) => boolean
+
+  constructor(hasSource: (name: string) => boolean) {
+    this.#hasSource = hasSource
+  }
+
+  follow(one: LoggedTransition): void {
+    if (one.alertId === null) return
+    if (one.status.state === 'inactive') this.#alerts.delete(one.alertId)
+    else this.#alerts.set(one.alertId, one)
+  }
+
+  /** A transition as those know its alert who were told of it. */
+  asKnown(one: LoggedTransition): LoggedTransition {
+    return ofAlert(one, this.#alerts.get(one.alertId ?? ''))
+  }
+
+  /** The alerts of sources that were deleted. */
+  get ofDeletedSources(): readonly LoggedTransition[] {
+    return [...this.#alerts.values()].filter((one) => this.#isGone(one, one.startedAtMs ?? 0))
+  }
+
+  /** Whether a transition says that a deleted source is silent. */
+  isOfDeletedSource(one: LoggedTransition): boolean {
+    return one.kind === 'absence' && this.#isGone(one, one.windowFromMs)
+  }
+
+  #isGone({ groupBy, group }: LoggedTransition, knownSinceMs: number): boolean {
+    const source = group[groupBy.indexOf('source')] ?? ''
+    const isKnown = source === '' || knownSinceMs > Date.now() - KNOWN_WITHIN_MS
+    return !isKnown && !this.#hasSource(source)
+  }
+
+  /** The transitions by which alerts go on where their changed rule has other channels. */
+  changesOf(tracked: TrackedRule, untilMs: number): readonly LoggedTransition[] {
+    const { plan } = tracked
+    const atMs = Math.max(untilMs, plan.rule.updatedAtMs)
+    return tracked.states.flatMap((state) => {
+      const before = this.#alerts.get(toState(plan, state).alertId ?? '')
+      const changes = before === undefined ? [] : goneOn(plan, before, atMs)
+      for (const { status } of changes) tracked.restore({ ...state, status })
+      return changes
+    })
+  }
+}
