@@ -17,10 +17,13 @@ const Url = Type.String({
   examples: ['https://hooks.example.com/alerts'],
 })
 const Secret = Type.String({ minLength: 1, maxLength: 2_000, description: 'in no reply' })
+/** A change of the channel may leave it out: it is wanted where none is stored for the same destination. */
+const needed = (schema: typeof Secret, says: string) =>
+  Type.Optional(Type.String({ ...schema, description: `${says}; in no reply` }))
 const closed = { additionalProperties: false }
 
 /** The settings of each kind of channel, and which of them is its secret. */
-const Target = Type.Union([
+const GivenTarget = Type.Union([
   Type.Object(
     {
       type: Type.Literal('webhook'),
@@ -40,14 +43,14 @@ const Target = Type.Union([
   Type.Object(
     {
       type: Type.Literal('slack'),
-      secret: Type.String({ ...Url, description: 'the URL of an incoming webhook; in no reply' }),
+      secret: needed(Url, 'the URL of an incoming webhook'),
     },
     closed,
   ),
   Type.Object(
     {
       type: Type.Literal('slack_bot'),
-      secret: Type.String({ ...Secret, description: 'a bot token with `chat:write`; in no reply' }),
+      secret: needed(Secret, 'a bot token with `chat:write`'),
       channel: Type.String({
         pattern: '^[#A-Za-z0-9_-]{1,80}$',
         maxLength: 80,
@@ -88,14 +91,14 @@ const Target = Type.Union([
   Type.Object(
     {
       type: Type.Literal('teams'),
-      secret: Type.String({ ...Url, description: 'the URL of a workflow; in no reply' }),
+      secret: needed(Url, 'the URL of a workflow'),
     },
     closed,
   ),
   Type.Object(
     {
       type: Type.Literal('pagerduty'),
-      secret: Type.String({ ...Secret, description: 'the routing key; in no reply' }),
+      secret: needed(Secret, 'the routing key'),
       url: Type.Optional(
         Type.String({ ...Url, description: 'default https://events.pagerduty.com/v2/enqueue' }),
       ),
@@ -103,13 +106,19 @@ const Target = Type.Union([
     closed,
   ),
 ])
-export type Target = Static<typeof Target>
+type GivenTarget = Static<typeof GivenTarget>
+
+/** A target as it is stored: a webhook alone may have no secret. */
+export type Target = Complete<GivenTarget>
+type Complete<T extends GivenTarget> = T extends { type: 'webhook' | 'email' | 'alertmanager' }
+  ? T
+  : T & { readonly secret: string }
 
 export const ChannelFields = Type.Object(
   {
     name: nameOf(120),
     enabled: Type.Optional(Type.Boolean({ description: 'default true' })),
-    target: Target,
+    target: GivenTarget,
     fallback: Type.Optional(
       Type.String({
         pattern: '^[0-9a-f]{8}-[0-9a-f-]{27}$',
@@ -186,6 +195,7 @@ export function createChannels({ seal, ...deps }: ChannelDeps): Channels {
     ) => {
       checkFallback(fallback, id, deps.records)
       checkTemplate(template)
+      checkUrls(target)
       const before = stored === null ? null : open(id, stored.sealedTarget)
       const kept = withSecret(target, before)
       // Sealed anew it would be another text: what is the same changes nothing.
@@ -248,9 +258,49 @@ export const DIGESTS = {
   alertmanager: 'always',
 } as const satisfies Record<Target['type'], 'never' | 'behind' | 'always'>
 
-/** A secret that is not given stays. */
-const withSecret = (target: Target, before: Target | null): Target =>
-  before?.type === target.type && !('secret' in target) ? { ...before, ...target } : target
+/**
+ * A secret that is not given stays, unless it would go to another host.
+ *
+ * @throws AppError validation_error
+ */
+function withSecret(target: GivenTarget, before: Target | null): Target {
+  if (!('secret' in target) && before?.type === target.type) {
+    const isElsewhere = originOf(before) !== originOf(target)
+    if (isElsewhere && secretOf(before) !== undefined)
+      throw wrong('target.secret', 'has to be entered anew, because the host of `url` is another')
+    return complete({ ...before, ...target })
+  }
+  return complete(target)
+}
+
+/** @throws AppError validation_error */
+function complete(target: GivenTarget): Target {
+  if (isComplete(target)) return target
+  throw wrong('target.secret', 'is needed')
+}
+
+const isComplete = (target: GivenTarget): target is Target =>
+  target.type === 'webhook' ||
+  target.type === 'email' ||
+  target.type === 'alertmanager' ||
+  target.secret !== undefined
+
+const urlOf = (target: GivenTarget): string | undefined =>
+  'url' in target ? target.url : undefined
+
+/** Of the default address: ''. */
+function originOf(target: GivenTarget): string {
+  const url = urlOf(target)
+  return url === undefined ? '' : new URL(url).origin
+}
+
+/** @throws AppError validation_error */
+function checkUrls(target: GivenTarget): void {
+  const isSecretUrl = target.type === 'slack' || target.type === 'teams'
+  const urls = { url: urlOf(target), secret: isSecretUrl ? target.secret : undefined }
+  for (const [name, url] of Object.entries(urls))
+    if (url !== undefined && !URL.canParse(url)) throw wrong(`target.${name}`, 'is not a URL')
+}
 
 export const secretOf = (target: Target | null): string | undefined =>
   target !== null && 'secret' in target ? target.secret : undefined

@@ -160,7 +160,7 @@ export const notificationChannelRoutes = [
     texts: {
       list: 'Their secrets are in no reply.',
       create: '[Alerts](/docs/alerts#channels) says what each kind sends.',
-      replace: 'An optional secret that is not given stays, as long as the type does.',
+      replace: 'A secret that is not given stays, as long as the type and the host of `url` do.',
       remove: 'Its waiting notices are not sent any more.',
     },
     documents: ({ channels }) => channels,

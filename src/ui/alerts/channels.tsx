@@ -160,6 +160,7 @@ interface ChannelFormProps {
 function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
   const [type, setType] = useState(channel?.type ?? 'webhook')
   const { fields } = KINDS[type] ?? { fields: [] }
+  const isKept = channel?.has_secret === true && channel.type === type
   const submit = (text: (name: string) => string): Promise<unknown> => {
     const target: Record<string, unknown> = { type }
     // Such as the address of a Slack that is not the usual one.
@@ -205,7 +206,12 @@ function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
         <label class="field" key={`${type} ${key}`}>
           {label}
           {key === 'secret' ? (
-            <input name={key} type="password" autocomplete="off" required={isOptional !== true} />
+            <input
+              name={key}
+              type="password"
+              autocomplete="off"
+              required={isOptional !== true && !isKept}
+            />
           ) : (
             <input
               name={key}
@@ -215,9 +221,7 @@ function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
           )}
         </label>
       ))}
-      {channel?.has_secret === true && type === 'webhook' && (
-        <p class="note">The present secret stays when none is entered.</p>
-      )}
+      {isKept && <p class="note">The present secret stays when none is entered.</p>}
       <details open={channel?.template != null}>
         <summary>Message in your words</summary>
         <label class="field">
