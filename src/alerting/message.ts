@@ -1,10 +1,11 @@
 /* What people read about notices, in the form of a channel. */
 
+import { counted } from '../lib/counted.js'
 import type { Facts } from './facts.js'
 import type { Links } from './links.js'
 import type { LoggedTransition } from './log.js'
 import type { Notice } from './notices.js'
-import { renderTemplate, type TemplateValues } from './template.js'
+import { printable, renderTemplate, type TemplateValues } from './template.js'
 
 /** What is sent as one message. */
 export interface Message {
@@ -93,7 +94,7 @@ export function textOf(
   if (all.length !== 1 || one === undefined) {
     const resolved = all.filter(isResolved).length
     return {
-      title: escape(`${all.length - resolved} alerts fire, ${resolved} resolved`),
+      title: escape(digestTitle(all.length - resolved, resolved)),
       lines: all.map((each) => escape(headlineOf(each))),
       links: [],
       isResolved: resolved === all.length,
@@ -113,31 +114,44 @@ export function textOf(
   }
 }
 
+/** `1 alert fires`, `3 alerts fire, 1 resolved`. */
+function digestTitle(firing: number, resolved: number): string {
+  if (firing === 0) return `${counted(resolved, 'alert')} resolved`
+  const fire = `${counted(firing, 'alert')} ${firing === 1 ? 'fires' : 'fire'}`
+  return resolved === 0 ? fire : `${fire}, ${resolved} resolved`
+}
+
 function valuesOf(
   one: LoggedTransition,
   facts: Facts | null,
   escape: (text: string) => string,
 ): TemplateValues {
   const { usual, samples, links: all } = facts ?? NO_FACTS
-  const links = Object.fromEntries(shownLinks(one, all))
-  const [link = ''] = Object.values(links)
+  const links = shownLinks(one, all)
+  const [[, link] = ['', '']] = links
+  const title = escape(headlineOf(one))
+  const group = one.groupBy.map((name, i) => [name, one.group[i] ?? ''] as const)
+  const alert = {
+    name: escape(one.ruleName),
+    title,
+    status: statusOf(one),
+    severity: one.severity,
+    id: one.alertId ?? '',
+    query: escape(one.q),
+    since: iso(one.startedAtMs ?? one.atMs),
+    at: iso(one.atMs),
+    runbook: escape(one.runbook ?? ''),
+  }
   return {
-    alert: {
-      name: escape(one.ruleName),
-      title: escape(headlineOf(one)),
-      status: statusOf(one),
-      severity: one.severity,
-      id: one.alertId ?? '',
-      query: escape(one.q),
-      since: iso(one.startedAtMs ?? one.atMs),
-      at: iso(one.atMs),
-      runbook: escape(one.runbook ?? ''),
-    },
+    alert: printable(alert, title),
     value: shown(one.value),
     usual: shown(usual),
-    group: Object.fromEntries(one.groupBy.map((name, i) => [name, escape(one.group[i] ?? '')])),
+    group: printable(
+      Object.fromEntries(group.map(([name, value]) => [name, escape(value)])),
+      escape(group.map((pair) => pair.join('=')).join(', ')),
+    ),
     link,
-    links,
+    links: printable(Object.fromEntries(links), links.map((pair) => pair.join(': ')).join('\n')),
     samples: samples.map(escape),
   }
 }

@@ -5,6 +5,7 @@
 
 import { randomUUID } from 'node:crypto'
 
+import { counted } from '../lib/counted.js'
 import { MINUTE_MS } from '../model/time.js'
 import type { Alerts } from '../records/alerts.js'
 
@@ -15,8 +16,8 @@ const BEHIND_MS = 2 * MINUTE_MS
 export interface Evaluated {
   /** Everything that arrived before was judged, or the start of the evaluation. */
   readonly untilMs: number
-  /** Rules that can't be evaluated. */
-  readonly unknown: number
+  /** The names of the rules that can't be evaluated. */
+  readonly unknown: readonly string[]
 }
 
 export const isBehind = (untilMs: number, nowMs: number): boolean => nowMs - untilMs > BEHIND_MS
@@ -53,5 +54,8 @@ export const createSystemAlert =
 
 function reasonOf({ untilMs, unknown }: Evaluated, nowMs: number): string | null {
   if (isBehind(untilMs, nowMs)) return 'what arrived in the last two minutes is not known'
-  return unknown === 0 ? null : `the questions of ${unknown} fail`
+  const [first, ...others] = unknown
+  if (first === undefined) return null
+  const more = others.length === 0 ? '' : ` and ${counted(others.length, 'other rule')}`
+  return `"${first}"${more} can not be evaluated`
 }

@@ -110,8 +110,11 @@ function pathFault(expression: hbs.AST.Expression | hbs.AST.Literal): string | n
 
 /** @param text a template without a fault */
 export const renderTemplate = (text: string, values: TemplateValues): string =>
-  handlebars.compile(text, OPTIONS)({ ...values, samples: asLines(values.samples) }, OWN_ONLY)
+  handlebars.compile(text, OPTIONS)(
+    { ...values, samples: printable([...values.samples], values.samples.join('\n')) },
+    OWN_ONLY,
+  )
 
-/** A list that is printed has a line for each. */
-const asLines = (lines: readonly string[]): readonly string[] =>
-  Object.assign([...lines], { toString: () => lines.join('\n') })
+/** Has a template that names the whole of a value print a text. `each` does not see it. */
+export const printable = <T extends object>(value: T, text: string): T =>
+  Object.defineProperty(value, 'toString', { value: () => text })

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { linksOf } from '../../../src/alerting/links.js'
+import { textOf } from '../../../src/alerting/message.js'
 import { renderTemplate, templateFault } from '../../../src/alerting/template.js'
 import { TRANSITION } from '../../support/transition.js'
 
@@ -32,6 +33,60 @@ void test('a template has values, `if` and `each`', async (t) => {
     'Errors 17 web-1 !\none & two\nthree\n- one & two;- three; https://logs.example.com/explore?q=a&b',
   )
   t.equal(renderTemplate('{{group.other}}{{alert.toString}}', VALUES), '')
+})
+
+const toNotice = (to: 'firing' | 'resolved', group: readonly string[]) => ({
+  id: 'n',
+  key: 'k',
+  kind: 'transition' as const,
+  channelId: 'c',
+  transition: { ...TRANSITION, to, groupBy: ['host', 'user.id'], group: [...group] },
+})
+
+void test('every name prints a text, also one that has others', async (t) => {
+  const links = { events: 'http://e', rule: 'http://r', mute: '', acknowledge: '', incident: null }
+  const facts = { usual: 2, samples: ['one', 'two'], links: { ...links, mute: 'http://m' } }
+  const said = (template: string): string => {
+    t.equal(templateFault(template), null, template)
+    const notices = [toNotice('firing', ['web-1', '7'])]
+    const { title, lines } = textOf({ notices, facts, template }, (text) => text.toUpperCase())
+    return [title, ...lines].join('|')
+  }
+  t.equal(said('{{group}}'), 'HOST=WEB-1, USER.ID=7')
+  t.equal(said('{{group.host}} {{group.[user.id]}}'), 'WEB-1 7')
+  t.equal(said('{{#each group}}{{@key}} {{this}} {{/each}}'), 'host WEB-1 user.id 7 ')
+  t.equal(said('{{alert}}'), '[P2 FIRING] RULE HOST=WEB-1 USER.ID=7 (1)')
+  t.equal(said('{{#if links}}{{links}}{{/if}}').split('|')[1], 'rule: http://r')
+  t.equal(said('{{samples}}'), 'ONE|TWO')
+  t.equal(said('{{value}} {{usual}} {{link}} {{links.mute}}'), '1 2 http://e http://m')
+  const { name, status, severity, id, query, since, at, runbook } = TEXTS
+  t.equal(
+    said(
+      '{{alert.name}},{{alert.status}},{{alert.severity}},{{alert.id}},{{alert.query}},{{alert.since}},{{alert.at}},{{alert.runbook}}',
+    ),
+    [name, status, severity, id, query, since, at, runbook].join(),
+  )
+})
+
+const TEXTS = {
+  name: 'RULE',
+  status: 'firing',
+  severity: 'P2',
+  id: 'alert',
+  query: '',
+  since: '1970-01-01T00:00:00.000Z',
+  at: '1970-01-01T00:00:00.000Z',
+  runbook: '',
+}
+
+void test('the title of a digest counts', async (t) => {
+  const titleOf = (...all: readonly ('firing' | 'resolved')[]): string => {
+    const notices = all.map((to) => toNotice(to, ['a', 'b']))
+    return textOf({ notices, facts: null, template: null }, (text) => text).title
+  }
+  t.equal(titleOf('firing', 'firing'), '2 alerts fire')
+  t.equal(titleOf('firing', 'resolved'), '1 alert fires, 1 resolved')
+  t.equal(titleOf('resolved', 'resolved'), '2 alerts resolved')
 })
 
 void test('nothing else can be used', async (t) => {
