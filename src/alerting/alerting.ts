@@ -58,12 +58,12 @@ interface AlertingDeps extends WatermarkDeps {
 export function createAlerting(deps: AlertingDeps) {
   const { entities, store, state, log, context, alerts } = deps
   const ruleRecords = entities.collection<Rule>('alert_rule', RuleDoc)
-  const rules = createRules({ records: ruleRecords })
   const madeRules = entities.collection<MadeRule>('alert_rule_made', MadeRuleDoc)
   const channels = createChannels({
     records: entities.collection<Channel>('notification_channel', ChannelDoc),
     seal: deps.seal,
   })
+  const rules = createRules({ records: ruleRecords, channels })
   const { silences, maintenanceWindows } = openQuiet(entities)
   const send = createSend({ mayBePrivate: deps.mayBePrivate, smtp: deps.smtp })
   const alertLog = createAlertLog(store, log)

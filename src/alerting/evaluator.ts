@@ -27,7 +27,7 @@ import type { Rules } from './rules.js'
 import { shareStatus, type EvaluationStatus } from './status.js'
 import type { Evaluated, SystemAlert } from './system-alert.js'
 import { requestsOf, TrackedRule } from './tracked-rule.js'
-import { ended, inTurn, toLogged, toState } from './transitions.js'
+import { ended, inTurn, reasonOf, toLogged, toState } from './transitions.js'
 import type { Watermark } from './watermark.js'
 
 export interface EvaluatorDeps {
@@ -85,7 +85,7 @@ export class Evaluator {
 
   /** Rules that can not be evaluated. */
   get unknown(): number {
-    return this.#leading?.evaluated.unknown ?? 0
+    return this.#leading?.evaluated.unknown.length ?? 0
   }
 
   /** Rules of which groups are left out. */
@@ -217,7 +217,8 @@ class Leading {
 
   /** How the evaluation stands, for the alert that says when it does not. */
   get evaluated(): Evaluated {
-    return { untilMs: this.#countedMs || this.#beganMs, unknown: this.#problems.size }
+    const unknown = [...this.#problems.values()].map(({ rule }) => rule.fields.name)
+    return { untilMs: this.#countedMs || this.#beganMs, unknown }
   }
 
   get cut(): number {
@@ -345,12 +346,16 @@ class Leading {
   /** What its groups were, they are again when it can be evaluated. */
   #giveUp({ plan, states }: TrackedRule, text: string): void {
     const { rule } = plan
+    this.#fail(rule, text)
     this.#loaded?.set(
       rule.id,
       states.map((one) => toState(plan, one)),
     )
-    this.#problems.set(rule.id, { rule, text, untilMs: Date.now() + PROBLEM_PAUSE_MS })
     this.#tracked.delete(rule.id)
+  }
+
+  #fail(rule: Rule, text: string): void {
+    this.#problems.set(rule.id, { rule, text, untilMs: Date.now() + PROBLEM_PAUSE_MS })
   }
 
   /** Follows the rules as they are now. */
@@ -399,7 +404,11 @@ class Leading {
     const bySpan = new Map<number, TrackedRule[]>()
     for (const rule of rules) {
       const plan = planRule(rule)
-      if ('path' in plan) continue
+      if ('path' in plan) {
+        // An earlier version of the service took it.
+        this.#fail(rule, `${plan.path}: ${plan.message}`)
+        continue
+      }
       const startMs = Math.max(untilMs - REPLAY_MS, rule.updatedAtMs)
       const isShared = requestsOf(plan, false).every(this.#deps.counts.canShare)
       const tracked = new TrackedRule(plan, startMs, isShared)
@@ -475,6 +484,3 @@ function groupedBy<T>(all: readonly T[], keyOf: (one: T) => string): readonly [T
   }
   return [...groups.values()]
 }
-
-const reasonOf = (rule: Rule | undefined): string =>
-  rule === undefined ? 'the rule was deleted or disabled' : 'the rule was changed'

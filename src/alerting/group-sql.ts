@@ -1,6 +1,7 @@
 import { attributeText } from '../events/attribute-condition.js'
 import type { Bind } from '../events/bind.js'
 import type { Redirects } from '../events/filter.js'
+import { toField } from '../query/fields.js'
 import { toTemplateNumber } from '../events/row-condition.js'
 
 /** SQL of a group's values, as texts. */
@@ -13,7 +14,7 @@ const COLUMNS: ReadonlySet<string> = new Set(['source', 'host', 'environment', '
 
 function groupSql(name: string, bind: Bind, redirects: Redirects): string {
   if (COLUMNS.has(name)) return `toString(events.${name})`
-  if (name !== 'template') return `ifNull(${attributeText(name, bind)}, '')`
+  if (name !== 'template') return `ifNull(${attributeText(toField(name).name, bind)}, '')`
   const from = bind(
     'Array(UInt64)',
     redirects.map((one) => toTemplateNumber(one.from)),

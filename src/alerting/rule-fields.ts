@@ -6,7 +6,14 @@ import { nameOf, PrioritySchema } from '../model/schemas.js'
 import { MAX_LINE } from '../query/parser.js'
 import { closed, delayOf, Duration, durationOf, Kind } from './rule-kind.js'
 
-const GROUP_FIELDS = ['source', 'host', 'template', 'environment', 'severity'] as const
+/** The built-in fields of the query language that a rule may group by. */
+export const GROUP_FIELDS: readonly string[] = [
+  'source',
+  'host',
+  'template',
+  'environment',
+  'severity',
+]
 
 /** What a user sets of a rule. */
 export const RuleFields = Type.Object(
@@ -35,7 +42,7 @@ export const RuleFields = Type.Object(
         Type.String({
           pattern: '^[A-Za-z_][A-Za-z0-9_.-]{0,99}$',
           maxLength: 100,
-          description: `${GROUP_FIELDS.join(', ')} or the name of an attribute`,
+          description: `${GROUP_FIELDS.join(', ')} or the name of an attribute, with \`tag.\` before it where a field of the query language has it`,
         }),
         { maxItems: 3, uniqueItems: true },
       ),
@@ -96,8 +103,12 @@ export const RuleFields = Type.Object(
       ),
     ),
     opens: Type.Optional(Type.Literal('incident', { description: 'each alert opens an incident' })),
-    for: Type.Optional(delayOf('fires only when the line was crossed for so long; default 0s')),
-    keep_firing_for: Type.Optional(delayOf('resolves when it was calm for so long; default 5m')),
+    for: Type.Optional(
+      delayOf('fires only when the line was crossed for so long; up to 7d, default 0s'),
+    ),
+    keep_firing_for: Type.Optional(
+      delayOf('resolves when it was calm for so long; up to 7d, default 5m'),
+    ),
     n_of_m: Type.Optional(
       Type.Tuple(
         [Type.Integer({ minimum: 1, maximum: 20 }), Type.Integer({ minimum: 1, maximum: 20 })],

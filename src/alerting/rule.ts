@@ -7,7 +7,8 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import { DocumentOf, type Document } from '../records/documents.js'
 import { FINDING_GROUP, NEWS_MS } from './finding-counts.js'
 import { countersOf, readLine, type Counter, type RuleFault } from './counter.js'
-import { RuleFields } from './rule-fields.js'
+import { toField } from '../query/fields.js'
+import { GROUP_FIELDS, RuleFields } from './rule-fields.js'
 import { toMs, type Kind } from './rule-kind.js'
 
 /** A rule as it is stored. */
@@ -62,11 +63,11 @@ export function planRule(rule: Rule): Plan | RuleFault {
     ...timesOf(fields),
     notify: notifyOf(fields),
   }
-  if (plan.maxAgeMs > MAX_KNOWN_MS) return { path: 'max_age', message: 'is at most 7d' }
   return faultOf(plan) ?? plan
 }
 
 const faultOf = (plan: Plan): RuleFault | null =>
+  delayFault(plan) ??
   everyFault(plan) ??
   notifyFault(plan) ??
   spanFault(plan) ??
@@ -97,6 +98,16 @@ function timesOf(fields: RuleFields) {
   const maxAgeMs = toMs(fields.max_age ?? '1h')
   const delays = { forMs: toMs(pending), keepFiringMs: toMs(keep) }
   return { windowMs, everyMs, spanMs, maxAgeMs, ...delays, nOfM }
+}
+
+function delayFault({ rule, maxAgeMs, forMs, keepFiringMs }: Plan): RuleFault | null {
+  const { runbook } = rule.fields
+  if (runbook !== undefined && !URL.canParse(runbook))
+    return { path: 'runbook', message: 'is not a URL' }
+  const delays = { max_age: maxAgeMs, for: forMs, keep_firing_for: keepFiringMs }
+  for (const [path, ms] of Object.entries(delays))
+    if (ms > MAX_KNOWN_MS) return { path, message: 'is at most 7d' }
+  return null
 }
 
 /** Only news may leave theirs out. */
@@ -173,6 +184,12 @@ function spanFault(plan: Plan): RuleFault | null {
 }
 
 function groupFault({ kind, group_by: groupBy = [] }: RuleFields): RuleFault | null {
+  for (const name of groupBy)
+    if (toField(name).kind === 'builtin' && !GROUP_FIELDS.includes(name))
+      return {
+        path: 'group_by',
+        message: `\`${name}\` is not one of ${GROUP_FIELDS.join(', ')}; an attribute of that name is \`tag.${name}\``,
+      }
   const isDead = kind.type === 'dead_letters'
   if (isDead && groupBy.some((name) => name !== 'source'))
     return { path: 'group_by', message: 'dead letters are grouped by source alone' }

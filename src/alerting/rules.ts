@@ -1,17 +1,19 @@
 import { AppError } from '../model/errors.js'
 import { createDocuments, type Documents } from '../records/documents.js'
 import type { Records } from '../records/newest-first.js'
+import type { Channels } from './channel.js'
 import { planRule, type Rule } from './rule.js'
 import type { RuleFields } from './rule-fields.js'
 
 interface RuleDeps {
   readonly records: Records<Rule>
+  readonly channels: Pick<Channels, 'find'>
   readonly nowMs?: () => number
 }
 
 export interface Rules extends Documents<RuleFields> {
   /**
-   * Takes over exported rules; one with the name of another replaces it.
+   * Takes over exported rules. One with the name of another replaces it; of several with one name the first replaces the oldest.
    *
    * @throws AppError validation_error before anything is changed
    */
@@ -22,42 +24,90 @@ const MAX_RULES = 2_000
 const EARLIER_VERSIONS = 10
 
 /** The alert rules, in memory and written through. Every change may reject with `dependency_unavailable`. */
-export function createRules(deps: RuleDeps): Rules {
+export function createRules({ channels, ...deps }: RuleDeps): Rules {
+  const checked = (fields: RuleFields, before: RuleFields | null, at = ''): RuleFields => {
+    checkChannels(fields, { before, channels, at })
+    return checkedFields(fields, at)
+  }
   const rules = createDocuments<RuleFields>({
     ...deps,
     noun: 'alert rule',
     idName: 'rule_id',
     most: MAX_RULES,
     keeps: EARLIER_VERSIONS,
-    toStored: (fields) => checkedFields(fields),
+    toStored: (fields, _, before) => checked(fields, before),
   })
   return {
     ...rules,
     async import(userId, all) {
-      all.forEach((fields, i) => checkedFields(fields, `rules/${i}/`))
+      const pairs = withReplaced(all, inOrder(rules.list()))
+      pairs.forEach(([fields, known], i) => checked(fields, known?.fields ?? null, `rules/${i}/`))
       const made: Rule[] = []
-      for (const fields of all) {
-        const known = rules.list().find(({ fields: { name } }) => name === fields.name)
+      for (const [fields, known] of pairs)
         made.push(
-          known === undefined
+          known === null
             ? await rules.create(userId, fields)
             : await rules.replace(userId, known.id, fields),
         )
-      }
       return made
     },
   }
+}
+
+/** The order of exports, in which rules of one name are told apart: the oldest first. */
+export const inOrder = (rules: readonly Rule[]): readonly Rule[] =>
+  rules.toSorted(
+    (a, b) =>
+      compareTexts(a.fields.name, b.fields.name) ||
+      a.createdAtMs - b.createdAtMs ||
+      compareTexts(a.id, b.id),
+  )
+
+const compareTexts = (a: string, b: string): number => (a < b ? -1 : Number(a > b))
+
+/** Each rule with the one that it replaces. */
+function withReplaced(
+  all: readonly RuleFields[],
+  rules: readonly Rule[],
+): readonly (readonly [RuleFields, Rule | null])[] {
+  const left = [...rules]
+  return all.map((fields) => {
+    const at = left.findIndex(({ fields: { name } }) => name === fields.name)
+    return [fields, at < 0 ? null : (left.splice(at, 1)[0] ?? null)]
+  })
+}
+
+/**
+ * A channel that is deleted at the same time is told nothing, and the history says so. A rule may keep one that it had.
+ *
+ * @throws AppError validation_error
+ */
+function checkChannels(
+  { notify }: RuleFields,
+  known: {
+    readonly before: RuleFields | null
+    readonly channels: Pick<Channels, 'find'>
+    readonly at: string
+  },
+): void {
+  const had = known.before?.notify?.channels ?? []
+  const unknown =
+    notify?.channels.findIndex((id) => !had.includes(id) && known.channels.find(id) === null) ?? -1
+  if (unknown >= 0)
+    throw wrong(`${known.at}notify/channels/${unknown}`, 'is not the id of a channel')
 }
 
 /** @throws AppError validation_error */
 export function checkedFields(fields: RuleFields, at = ''): RuleFields {
   const plan = planRule(asRule(fields))
   if (!('path' in plan)) return fields
-  const path = `${at}${plan.path}`
-  throw new AppError('validation_error', `invalid: ${path}`, {
-    details: { errors: [{ in: 'body', path, message: plan.message }] },
-  })
+  throw wrong(`${at}${plan.path}`, plan.message)
 }
+
+const wrong = (path: string, message: string): AppError =>
+  new AppError('validation_error', `invalid: ${path}`, {
+    details: { errors: [{ in: 'body', path, message }] },
+  })
 
 /** A rule that is not stored. */
 export const asRule = (fields: RuleFields): Rule => ({

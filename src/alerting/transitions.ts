@@ -3,7 +3,7 @@
 import type { Priority } from '../model/event.js'
 import { alertIdOf, transitionId, type LoggedFinding, type LoggedTransition } from './log.js'
 import { step, type Transition } from './machine.js'
-import type { Plan } from './rule.js'
+import type { Plan, Rule } from './rule.js'
 import type { RuleFields } from './rule-fields.js'
 import type { GroupTransition, State } from './tracked-rule.js'
 
@@ -162,6 +162,10 @@ export function ended(last: LoggedTransition, reason: string): readonly LoggedTr
     },
   ]
 }
+
+/** Why what a rule was ends. @param rule the rule as it is; undefined where it was deleted or disabled */
+export const reasonOf = (rule: Rule | undefined): string =>
+  rule === undefined ? 'the rule was deleted or disabled' : 'the rule was changed'
 
 export function titleOf(one: LoggedTransition): string {
   const { ruleName, groupBy, group, value, finding } = one

@@ -3,6 +3,7 @@ import { Type, type Static } from '@sinclair/typebox'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import type { Rule } from '../../alerting/rule.js'
 import { RuleFields } from '../../alerting/rule-fields.js'
+import { inOrder } from '../../alerting/rules.js'
 import type { Delivery } from '../../alerting/delivery-log.js'
 import { noticesOf } from '../../alerting/notices.js'
 import { MAX_TRANSITIONS } from '../../alerting/backtest.js'
@@ -206,10 +207,7 @@ export const alertRuleRoutes = [
     reply: RuleExport,
     errors: [],
     handle: (_, { alertRules }) => ({
-      rules: alertRules
-        .list()
-        .toSorted((a, b) => (a.fields.name < b.fields.name ? -1 : 1))
-        .map(({ fields }) => fields),
+      rules: inOrder(alertRules.list()).map(({ fields }) => fields),
     }),
   }),
   route({
@@ -218,7 +216,8 @@ export const alertRuleRoutes = [
     path: '/api/alert-rules/import',
     summary: 'Takes over exported alert rules',
     description:
-      'A rule with the name of an existing one replaces it. When one of them is wrong, none is taken over.',
+      'A rule with the name of an existing one replaces it. Of several rules with one name, the first replaces the oldest, ' +
+      'and so on. When one of them is wrong, none is taken over.',
     role: 'manager',
     bodyBytes: 8 * 1024 * 1024,
     body: RuleExport,
@@ -235,19 +234,22 @@ export const alertRuleRoutes = [
     path: '/api/alert-rules/{id}/history',
     summary: 'The transitions of a rule, newest first',
     description:
-      'Each has the query, the window and the value that it was decided on. Kept for 400 days.',
+      'Each has the query, the window and the value that it was decided on. Kept for 400 days, also of a rule that was ' +
+      'deleted.',
     role: 'viewer',
     query: Type.Object(PageParameters),
     params: IdParams,
     reply: PageSchema(TransitionSchema),
     question: 'rollup',
-    errors: ['invalid_cursor', 'dependency_unavailable'],
+    errors: ['not_found', 'invalid_cursor', 'dependency_unavailable'],
     handle: async ({ params: { id }, query: { limit, cursor } }, services) => {
-      const { alertLog, cursorKey, deliveriesOf } = services
+      const { alertLog, alertRules, cursorKey, deliveriesOf } = services
       const filters = { list: 'alert-history', id }
       const before =
         cursor === undefined ? null : decodeCursor(cursorKey, filters, cursor, isHistoryPosition)
       const found = await alertLog.history(id, before, limit + 1)
+      // A rule that was deleted keeps its history.
+      if (found.length === 0 && before === null) alertRules.get(id)
       const shown = found.slice(0, limit)
       const last = shown.at(-1)
       const deliveries = await deliveriesOf(shown.flatMap(noticesOf).map((notice) => notice.id))

@@ -374,4 +374,28 @@ t.test('rules are checked, exported and imported', async (t) => {
   const refused = await call('POST /api/alert-rules/import', { json: wrong })
   t.equal(refused.status, 422)
   t.match(refused.body.detail.details.errors, [{ path: `rules/${exported.rules.length}/q` }])
+  const kind = { type: 'threshold', window: '1m', op: '>', fire: 1 }
+  const twins = [1, 2].map((n) => rule({ name: 'twin', q: `host:twin-${n}`, kind }))
+  const makeTwins = () => call('POST /api/alert-rules/import', { json: { rules: twins } })
+  const idsOf = ({ body }: Awaited<ReturnType<typeof makeTwins>>) =>
+    body.rules.map(({ id, q, version }: Record<string, unknown>) => [id, q, version])
+  const made = idsOf(await makeTwins())
+  t.match(made, [
+    [/./, 'host:twin-1', 1],
+    [/./, 'host:twin-2', 1],
+  ])
+  t.same(idsOf(await makeTwins()), made, 'rules of one name stay apart')
+  const channels = ['00000000-0000-4000-8000-000000000000']
+  const untold = rule({ kind, notify: { channels } })
+  for (const [path, json, at] of [
+    ['POST /api/alert-rules', untold, ''],
+    [`PUT /api/alert-rules/${made[0][0]}`, untold, ''],
+    ['POST /api/alert-rules/import', { rules: [untold] }, 'rules/0/'],
+  ] as const) {
+    const { status, body } = await call(path, { json })
+    t.equal(status, 422)
+    t.match(body.detail.details.errors, [{ path: `${at}notify/channels/0` }])
+  }
+  t.equal((await call(`GET /api/alert-rules/${channels[0]}/history`)).status, 404)
+  t.same((await call(`GET /api/alert-rules/${made[0][0]}/history`)).body.items, [])
 })

@@ -34,6 +34,11 @@ void test('what is wrong with a rule is said with its field', async (t) => {
   wrong({ kind: { type: 'absence', for: '1h', known: '30m' } }, 'kind/known')
   wrong({ kind: { type: 'absence', for: '1h', known: '8d' } }, 'kind/known')
   wrong({ max_age: '8d' }, 'max_age')
+  wrong({ for: '999999d' }, 'for')
+  wrong({ keep_firing_for: '169h' }, 'keep_firing_for')
+  wrong({ runbook: 'http://[bad' }, 'runbook')
+  for (const name of ['priority', 'type', 'message', 'application', 'trace', 'id', 'count', 'new'])
+    wrong({ group_by: ['host', name] }, 'group_by')
   wrong({ kind: { type: 'change', window: '13h', factor: 2 } }, 'kind/window')
   wrong({ kind: { type: 'ratio', part: '(', window: '5m', op: '>', fire: 1 } }, 'kind/part')
   wrong(
@@ -41,6 +46,19 @@ void test('what is wrong with a rule is said with its field', async (t) => {
     'group_by',
   )
   wrong({ kind: { type: 'new_template', window: '5m' }, group_by: ['host'] }, 'group_by')
+})
+
+void test('a rule is grouped by some fields and any attribute', async (t) => {
+  for (const name of [
+    'source',
+    'host',
+    'template',
+    'environment',
+    'severity',
+    'tag.type',
+    'user.id',
+  ])
+    t.match(planOf({ ...BASE, group_by: [name] }), { groupBy: [name] })
 })
 
 void test('a long window has longer slots', async (t) => {
