@@ -2,6 +2,7 @@
 
 import { allOf, type Query } from '../query/ast.js'
 import { toField } from '../query/fields.js'
+import { matchersOfGroup, printMatchers } from '../query/matcher-line.js'
 import { parseQuery } from '../query/parser.js'
 import { printQuery } from '../query/printer.js'
 import type { LoggedTransition } from './log.js'
@@ -48,12 +49,12 @@ export function linksOf(one: LoggedTransition, page: string): Links {
     return url.href
   }
   const query = queryOf(one)
-  const ofGroupText = groupBy.map((name, i) => `${name}=${group[i] ?? ''}`)
+  const values = Object.fromEntries(groupBy.map((name, i) => [name, group[i] ?? '']))
   return {
     events: query === null ? null : to('/explore', { q: printQuery(query), ...rangeOf(one) }),
     rule: to(`/alerts/rules/${ruleId}`),
     mute: to('/alerts/quiet', {
-      silence: [`rule_id=${ruleId}`, ...ofGroupText].join(', '),
+      silence: printMatchers(matchersOfGroup(ruleId, values)),
       for: 'now+1h',
     }),
     acknowledge: to('/alerts', { show: 'firing', rule: ruleId }),

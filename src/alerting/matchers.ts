@@ -1,11 +1,12 @@
 /* Which alerts a silence or a maintenance window means. */
 
-import { Type, type Static } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 
 import type { Alert } from '../records/alerts.js'
+import type { Matcher } from '../query/matcher-line.js'
 import type { LoggedTransition } from './log.js'
 
-export const Matcher = Type.Object(
+const MatcherSchema = Type.Object(
   {
     field: Type.String({
       pattern: '^[A-Za-z_][A-Za-z0-9_.-]{0,99}$',
@@ -22,12 +23,14 @@ export const Matcher = Type.Object(
       description: '`*` stands for any characters',
       examples: ['web-*'],
     }),
+    exact: Type.Optional(
+      Type.Boolean({ description: '`*` in the value stands for itself; default false' }),
+    ),
   },
   { additionalProperties: false, title: 'AlertMatcher' },
 )
-export type Matcher = Readonly<Static<typeof Matcher>>
 
-export const Matchers = Type.Array(Matcher, {
+export const Matchers = Type.Array(MatcherSchema, {
   minItems: 1,
   maxItems: 10,
   description: 'an alert is meant when all of them match; a field that it does not have is empty',
@@ -56,8 +59,9 @@ export function labelsOfAlert({ id, severity, rule }: Alert, ruleName: string): 
 
 export const matchesAll = (matchers: readonly Matcher[], labels: Labels): boolean =>
   matchers.every(
-    ({ field, op = '=', value }) =>
-      valuesOf(labels, field).some((text) => fits(value, text)) === (op === '='),
+    ({ field, op = '=', value, exact = false }) =>
+      valuesOf(labels, field).some((text) => (exact ? text === value : fits(value, text))) ===
+      (op === '='),
   )
 
 function valuesOf({ own, group }: Labels, field: string): readonly string[] {

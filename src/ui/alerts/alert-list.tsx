@@ -1,5 +1,6 @@
 import { useEffect } from 'preact/hooks'
 
+import { matchersOfGroup, printMatchers } from '../../query/matcher-line.js'
 import { act } from '../lib/act.js'
 import { call, pathWith, told } from '../lib/api.js'
 import { useEvery } from '../lib/every.js'
@@ -186,10 +187,7 @@ const careOf = (name: string): string => (name === 'you' ? 'you take care' : `${
 
 /** What means the alerts of this group of its rule. */
 const silenceOf = ({ rule_id: rule, group }: Alert): string =>
-  [
-    ...(rule === null ? [] : [`rule_id=${rule}`]),
-    ...Object.entries(group ?? {}).map(([name, value]) => `${name}=${value}`),
-  ].join(', ')
+  printMatchers(matchersOfGroup(rule, group ?? {}))
 
 /** The events that an alert is about, as far as it says. */
 function AlertEvents({ alert, rule }: Pick<LineProps, 'alert' | 'rule'>) {

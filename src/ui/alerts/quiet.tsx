@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 
+import { parseMatchers, printMatchers, type Matcher } from '../../query/matcher-line.js'
 import { act } from '../lib/act.js'
 import { call, told } from '../lib/api.js'
 import { counted } from '../lib/format.js'
@@ -11,12 +12,6 @@ import { may } from '../lib/session.js'
 import { FormDialog } from '../shell/form-dialog.js'
 import { Sure } from '../shell/sure.js'
 import { When } from '../shell/when.js'
-
-interface Matcher {
-  readonly field: string
-  readonly op?: '=' | '!='
-  readonly value: string
-}
 
 interface Silence {
   readonly id: string
@@ -41,22 +36,6 @@ interface MaintenanceWindow {
 }
 
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
-
-const matcherText = (all: readonly Matcher[]): string =>
-  all.map(({ field, op = '=', value }) => `${field}${op}${value}`).join(', ')
-
-/** @returns null for a text that is no list of `field=value` or `field!=value` */
-function toMatchers(text: string): readonly Matcher[] | null {
-  const parts = text.split(/\s*[,\n]\s*/).filter((part) => part !== '')
-  const found = parts.map((part): Matcher | null => {
-    const match = /^([\w.-]+)(!?=)(.*)$/.exec(part)
-    if (match === null) return null
-    const [, field = '', op, value = ''] = match
-    return { field, op: op === '!=' ? '!=' : '=', value }
-  })
-  const known = found.filter((one) => one !== null)
-  return known.length === 0 || known.length < found.length ? null : known
-}
 
 /** What keeps notices back: once, and each week. */
 export function Quiet() {
@@ -108,7 +87,7 @@ export function Quiet() {
                 {(silences.items ?? []).map((one) => (
                   <tr key={one.id}>
                     <td class="long">
-                      <code>{matcherText(one.matchers)}</code>
+                      <code>{printMatchers(one.matchers)}</code>
                     </td>
                     <td class="long">{one.reason}</td>
                     <td>
@@ -198,7 +177,7 @@ const WindowTable = ({ all, onRemove }: WindowTableProps) => (
           <tr key={one.id}>
             <td title={one.reason}>{one.name}</td>
             <td class="long">
-              <code>{matcherText(one.matchers)}</code>
+              <code>{printMatchers(one.matchers)}</code>
             </td>
             <td class="days">{one.days.join(', ')}</td>
             <td>
@@ -232,7 +211,8 @@ const ENDS = [
   ['now+7d', 'a week'],
 ] as const
 
-const HOW_TO = 'field=value or field!=value, with commas between; * stands for any characters'
+const HOW_TO =
+  'field=value or field!=value, with commas between; * stands for any characters, but not in "quotes"'
 
 function SilenceForm({
   matchers: given,
@@ -240,7 +220,7 @@ function SilenceForm({
   onSaved,
 }: FormProps & { readonly matchers: string }) {
   const [text, setText] = useState(given)
-  const matchers = toMatchers(text)
+  const matchers = parseMatchers(text)
   const ends = place.value.params.get('for') ?? 'now+2h'
   const submit = (field: (name: string) => string): Promise<unknown> => {
     const json = { matchers, reason: field('reason'), ends_at: field('ends') }
@@ -307,7 +287,7 @@ function Preview({ matchers }: { readonly matchers: readonly Matcher[] }) {
 
 function WindowForm({ onClose, onSaved }: FormProps) {
   const submit = (field: (name: string) => string): string | Promise<unknown> => {
-    const matchers = toMatchers(field('matchers'))
+    const matchers = parseMatchers(field('matchers'))
     if (matchers === null) return HOW_TO
     const json = {
       name: field('name'),

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { matchersOfGroup, parseMatchers, printMatchers } from '../../../src/query/matcher-line.js'
 import { matchesAll } from '../../../src/alerting/matchers.js'
 import { isOpen, silenceState } from '../../../src/alerting/quiet.js'
 
@@ -28,6 +29,34 @@ void test('matchers compare fields with wildcards', async (t) => {
     { field: 'severity', value: 'P2' },
   ]
   t.notOk(matchesAll(both, labels), 'all have to match')
+})
+
+void test('matchers are one line, in which quotes make a value exact', async (t) => {
+  const parsed = (text: string) =>
+    parseMatchers(text)?.map(({ field, op, value, exact }) => [field + op, value, exact === true])
+  t.same(parsed('host=web-*, zone != x'), undefined, 'no blank around the operator')
+  t.same(parsed(' host=web-* ,\n a.b!=c d ,, e='), [
+    ['host=', 'web-*', false],
+    ['a.b!=', 'c d', false],
+    ['e=', '', false],
+  ])
+  t.same(parsed('a="x, *\\n\\"y" , b=c"d'), [
+    ['a=', 'x, *\n"y', true],
+    ['b=', 'c"d', false],
+  ])
+  t.same(parsed('a="b'), [['a=', '"b', false]], 'it is a quote')
+  for (const text of ['', ' , ', 'a', 'a=1, b', 'a="b, c', '=a']) t.equal(parseMatchers(text), null)
+})
+
+void test('a mute of a group means that group, whatever its values are', async (t) => {
+  const texts = ['web-1', '', 'a, b=c', '*', 'a*b', '"q"', ' x ', 'a\\*', 'two\nlines', '"', ',']
+  for (const value of texts) {
+    const matchers = parseMatchers(printMatchers(matchersOfGroup('r', { host: value, zone: '' })))
+    const means = (host: string): boolean =>
+      matchesAll(matchers ?? [], { own: { rule_id: 'r' }, group: { host, zone: '' } })
+    t.same(texts.filter(means), [value], JSON.stringify(value))
+  }
+  t.equal(printMatchers([{ field: 'host', op: '!=', value: 'web-*' }]), 'host!=web-*')
 })
 
 void test('a maintenance window is open by the clock of its zone', async (t) => {
