@@ -353,6 +353,50 @@ t.test('a line break begins no header of a mail', { buffered: true }, async (t) 
   }
 })
 
+t.test(
+  'who was told of an alert is told its end, when its rule has other channels',
+  { buffered: true },
+  async (t) => {
+    const [before, after] = [await startReceiver(t), await startReceiver(t)]
+    const pager = (url: string) => channel({ type: 'pagerduty', secret: 'routing', url })
+    const [first, second] = [await pager(before.url), await pager(after.url)]
+    const kind = { type: 'threshold', window: '20s', op: '>=', fire: 1 }
+    const id = await rule('web-14', [first], {}, { kind })
+    await ingest(events(1, 'web-14'))
+    await untilCount(before.received, 1)
+    const { body } = await call(`GET /api/alert-rules/${id}`)
+    const { q, every, keep_firing_for, group_by, notify } = body
+    const json = { q, every, keep_firing_for, group_by, kind, name: 'renamed', severity: 'P4' }
+    const changed = await call(`PUT /api/alert-rules/${id}`, {
+      json: { ...json, notify: { ...notify, channels: [second] } },
+    })
+    t.equal(changed.status, 200, changed.text)
+    const received = async ({ received: all }: typeof before) =>
+      (await untilCount(all, 2)).map((one) => {
+        const { event_action: action, dedup_key: key, payload } = JSON.parse(one.body)
+        return [action, key, payload.severity, payload.custom_details.rule.name]
+      })
+    const [fired, ended] = await received(before)
+    t.match(fired, ['trigger', /./, 'critical', 'Errors & <losses> of web-14'])
+    t.same(ended, ['resolve', ...(fired ?? []).slice(1)])
+    t.same(await received(after), [fired, ended], 'the new one was told both')
+    const { items } = (await call(`GET /api/alert-rules/${id}/history`)).body
+    t.same(
+      items.map(({ from, to, notices }: { from: string; to: string; notices: object[] }) => [
+        from,
+        to,
+        notices.length,
+      ]),
+      [
+        ['firing', 'resolved', 2],
+        ['firing', 'firing', 1],
+        ['inactive', 'firing', 1],
+      ],
+    )
+    t.equal((await call(`GET /api/alerts?rule_id=${id}`)).body.items.length, 1, 'one alert')
+  },
+)
+
 t.test('groups that fire together are one digest', { buffered: true }, async (t) => {
   const { url, received } = await startReceiver(t)
   const id = await channel({ type: 'teams', secret: url })
