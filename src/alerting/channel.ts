@@ -236,7 +236,7 @@ function checkFallback(
   records: Pick<Records<Channel>, 'get'>,
 ): void {
   if (fallback !== undefined && (fallback === id || records.get(fallback) === null))
-    throw wrong('fallback', 'is the id of another channel')
+    throw wrong('fallback', 'must be the id of another channel')
 }
 
 const wrong = (path: string, message: string): AppError =>

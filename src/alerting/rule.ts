@@ -71,6 +71,7 @@ const faultOf = (plan: Plan): RuleFault | null =>
   everyFault(plan) ??
   notifyFault(plan) ??
   spanFault(plan) ??
+  shareFault(plan.rule.fields) ??
   groupFault(plan.rule.fields) ??
   timeFault(plan.rule.fields)
 
@@ -181,6 +182,15 @@ function spanFault(plan: Plan): RuleFault | null {
       ? { path: 'kind/known', message: 'is from `for` to 7d' }
       : null
   return spanMs > MAX_WINDOW_MS ? { path, message: 'is at most 12h' } : null
+}
+
+/** Who means percent has a rule that never fires. */
+function shareFault({ kind }: RuleFields): RuleFault | null {
+  if (kind.type !== 'ratio') return null
+  const { fire, recover = fire } = kind
+  const isShare = (value: number): boolean => value >= 0 && value <= 1
+  if (isShare(fire) && isShare(recover)) return null
+  return { path: isShare(fire) ? 'kind/recover' : 'kind/fire', message: 'is a share, from 0 to 1' }
 }
 
 function groupFault({ kind, group_by: groupBy = [] }: RuleFields): RuleFault | null {

@@ -111,7 +111,10 @@ function pathFault(expression: hbs.AST.Expression | hbs.AST.Literal): string | n
 /** @param text a template without a fault */
 export const renderTemplate = (text: string, values: TemplateValues): string =>
   handlebars.compile(text, OPTIONS)(
-    { ...values, samples: printable([...values.samples], values.samples.join('\n')) },
+    printable(
+      { ...values, samples: printable([...values.samples], values.samples.join('\n')) },
+      values.alert.title,
+    ),
     OWN_ONLY,
   )
 

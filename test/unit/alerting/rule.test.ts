@@ -35,6 +35,9 @@ void test('what is wrong with a rule is said with its field', async (t) => {
   wrong({ kind: { type: 'absence', for: '1h', known: '8d' } }, 'kind/known')
   wrong({ max_age: '8d' }, 'max_age')
   wrong({ for: '999999d' }, 'for')
+  const ratio = { type: 'ratio', part: 'a', window: '5m', op: '>' }
+  wrong({ kind: { ...ratio, fire: 5 } }, 'kind/fire')
+  wrong({ kind: { ...ratio, fire: 0.5, recover: 3 } }, 'kind/recover')
   wrong({ keep_firing_for: '169h' }, 'keep_firing_for')
   wrong({ runbook: 'http://[bad' }, 'runbook')
   for (const name of ['priority', 'type', 'message', 'application', 'trace', 'id', 'count', 'new'])

@@ -58,6 +58,8 @@ void test('every name prints a text, also one that has others', async (t) => {
   t.equal(said('{{alert}}'), '[P2 FIRING] RULE HOST=WEB-1 USER.ID=7 (1)')
   t.equal(said('{{#if links}}{{links}}{{/if}}').split('|')[1], 'rule: http://r')
   t.equal(said('{{samples}}'), 'ONE|TWO')
+  t.equal(said('{{this}}'), said('{{alert.title}}'))
+  t.equal(said('{{#each samples}}{{../alert.name}} {{/each}}'), 'RULE RULE ')
   t.equal(said('{{value}} {{usual}} {{link}} {{links.mute}}'), '1 2 http://e http://m')
   const { name, status, severity, id, query, since, at, runbook } = TEXTS
   t.equal(
