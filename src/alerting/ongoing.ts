@@ -40,8 +40,9 @@ export class Ongoing {
     return one.kind === 'absence' && this.#isGone(one, one.windowFromMs)
   }
 
-  #isGone({ groupBy, group }: LoggedTransition, knownSinceMs: number): boolean {
-    const source = group[groupBy.indexOf('source')] ?? ''
+  /** A source of which everything was rejected is not known either. */
+  #isGone({ kind, groupBy, group }: LoggedTransition, knownSinceMs: number): boolean {
+    const source = kind === 'dead_letters' ? '' : (group[groupBy.indexOf('source')] ?? '')
     const isKnown = source === '' || knownSinceMs > Date.now() - KNOWN_WITHIN_MS
     return !isKnown && !this.#hasSource(source)
   }

@@ -3,6 +3,7 @@ import { test } from 'tap'
 import type { Channel } from '../../../src/alerting/channel.js'
 import { Evaluator, type EvaluatorDeps } from '../../../src/alerting/evaluator.js'
 import type { LoggedTransition } from '../../../src/alerting/log.js'
+import { Ongoing } from '../../../src/alerting/ongoing.js'
 import type { Rule } from '../../../src/alerting/rule.js'
 import type { RuleFields } from '../../../src/alerting/rule-fields.js'
 import type { Evaluated } from '../../../src/alerting/system-alert.js'
@@ -10,6 +11,7 @@ import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { AppError } from '../../../src/model/errors.js'
 import { MINUTE_MS, SECOND_MS } from '../../../src/model/time.js'
 import { createLog } from '../../../src/telemetry/log.js'
+import { TRANSITION } from '../../support/transition.js'
 
 /** When the first message arrives; the evaluator is alive since then. */
 const T0 = Math.ceil(Date.now() / MINUTE_MS) * MINUTE_MS
@@ -303,4 +305,22 @@ void test('the alert of a deleted source ends once, and nothing calls it silent 
     world.log.slice(1).map(({ to, reason }) => [to, reason]),
     [['resolved', 'the source was deleted']],
   )
+})
+
+void test('a source of which everything is rejected was not deleted', async (t) => {
+  const endedOf = (kind: string): number => {
+    const ongoing = new Ongoing((name) => name === 'known')
+    for (const source of ['known', 'shop', ''])
+      ongoing.follow({
+        ...TRANSITION,
+        alertId: source,
+        startedAtMs: 0,
+        kind,
+        groupBy: ['source'],
+        group: [source],
+      })
+    return ongoing.ofDeletedSources.length
+  }
+  t.equal(endedOf('dead_letters'), 0)
+  t.equal(endedOf('threshold'), 1)
 })

@@ -1,5 +1,6 @@
 import { Value } from '@sinclair/typebox/value'
 import { test } from 'tap'
+import { groupsSql } from '../../../src/alerting/group-sql.js'
 import { planRule } from '../../../src/alerting/rule.js'
 import { RuleFields } from '../../../src/alerting/rule-fields.js'
 
@@ -62,6 +63,13 @@ void test('a rule is grouped by some fields and any attribute', async (t) => {
     'user.id',
   ])
     t.match(planOf({ ...BASE, group_by: [name] }), { groupBy: [name] })
+  const asked = (name: string): readonly unknown[] => {
+    const values: unknown[] = []
+    groupsSql([name], (_, value) => String(values.push(value)), [])
+    return [...new Set(values)]
+  }
+  t.same(asked('tag.type'), asked('type'), 'the mark is no part of the name')
+  t.same(asked('host'), [])
 })
 
 void test('a long window has longer slots', async (t) => {
