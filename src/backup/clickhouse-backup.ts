@@ -47,6 +47,8 @@ const patchesSql = statement<{ readonly database: string }, { readonly patches: 
 )
 const versionSql = statement<Record<string, never>, { readonly version: number }>('schema_version')
 
+/** No batch is written meanwhile. */
+const BEGIN_MS = 10_000
 const POLL_MS = 20
 const SLOW_POLL_MS = 200
 const FAILED = new Set(['BACKUP_FAILED', 'BACKUP_CANCELLED', 'RESTORE_FAILED', 'RESTORE_CANCELLED'])
@@ -78,18 +80,22 @@ export async function applyCorrections(store: Store, request: RequestOptions = {
  * later inserts do not.
  *
  * @returns `done`, which resolves with the size of the backup when everything is copied
+ * @throws Error after ten seconds
  */
 export async function beginBackup(
   store: Store,
   place: BackupPlace,
 ): Promise<{ readonly done: Promise<number> }> {
   const sql = `BACKUP DATABASE ${word(store.database)} TO ${toSql(place)}`
-  await store.command(`${sql} SETTINGS id = '${word(place.name)}', async = 1`)
-  for (;;) {
-    const row = await statusOf(store, place)
+  const untilMs = Date.now() + BEGIN_MS
+  const request = { timeoutMs: BEGIN_MS }
+  await store.command(`${sql} SETTINGS id = '${word(place.name)}', async = 1`, {}, request)
+  while (Date.now() < untilMs) {
+    const row = await statusOf(store, place, request)
     if (row.num_entries > 0 || DONE.has(row.status)) return { done: untilDone(store, place) }
     await sleep(POLL_MS)
   }
+  throw new Error('clickhouse did not begin the backup within ten seconds: does its place answer?')
 }
 
 export interface Restoration {
@@ -136,13 +142,23 @@ async function untilDone(store: Store, place: BackupPlace): Promise<number> {
   }
 }
 
-async function statusOf(store: Store, { name }: BackupPlace): Promise<Row> {
-  const [row] = await store.query(statusSql, { id: name })
+async function statusOf(
+  store: Store,
+  { name }: BackupPlace,
+  request: RequestOptions = {},
+): Promise<Row> {
+  const [row] = await store.query(statusSql, { id: name }, request)
   if (row === undefined) throw new Error('clickhouse does not know the backup: it was restarted')
-  if (FAILED.has(row.status))
-    throw new Error(`clickhouse: ${row.status}: ${row.error.slice(0, 300)}`)
+  if (FAILED.has(row.status)) throw new Error(`clickhouse: ${row.status}: ${messageOf(row.error)}`)
   return row
 }
+
+/** Without the stack trace. */
+const messageOf = (error: string): string =>
+  error
+    .slice(0, 300)
+    .split(/,? Stack trace/, 1)[0]
+    ?.trim() ?? ''
 
 const toSql = (place: BackupPlace): string =>
   place.kind === 'file'

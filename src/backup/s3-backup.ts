@@ -4,6 +4,7 @@
  * an unfinished backup has none.
  */
 
+import { rmSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -68,12 +69,18 @@ function bucketOf({ config }: Pick<CommandOptions, 'config'>): Bucket {
   )
 }
 
-/** It holds keys for a while. */
+/** It holds keys for a while, so it is removed when the command is interrupted, too. */
 async function inTemporary(work: (dir: string) => Promise<void>): Promise<void> {
   const dir = await mkdtemp(join(tmpdir(), 'log-engine-backup-'))
+  const end = (signal: NodeJS.Signals): void => {
+    rmSync(dir, { recursive: true, force: true })
+    process.kill(process.pid, signal)
+  }
+  process.once('SIGINT', end).once('SIGTERM', end)
   try {
     await work(dir)
   } finally {
+    process.off('SIGINT', end).off('SIGTERM', end)
     await rm(dir, { recursive: true, force: true })
   }
 }

@@ -42,7 +42,7 @@ export function createLocalLocks(waitMs: number): LocalLocks {
       await new Promise<void>((resolve, reject) => {
         const timer = setTimeout(() => {
           queue.splice(queue.indexOf(enter), 1)
-          reject(stateUnavailable(`lock not free within ${waitMs} ms`))
+          reject(stateUnavailable(`another one was not done within ${waitMs} ms`))
         }, waitMs)
         const enter = (): void => {
           clearTimeout(timer)

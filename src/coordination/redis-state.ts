@@ -118,7 +118,7 @@ function createLocks({ call }: Link, keyOf: KeyOf, waitMs: number): Pick<State, 
       if ((await call((redis) => redis.set(key, owner, 'PX', ttlMs, 'NX'))) === 'OK') return
       await delay(Math.random() * Math.min(10 * 2 ** Math.min(attempt, 4), 100))
     }
-    throw stateUnavailable(`lock not free within ${waitMs} ms`)
+    throw stateUnavailable(`another one was not done within ${waitMs} ms`)
   }
 
   return {

@@ -149,7 +149,7 @@ function createDiskRounds(deps: DiskRoundDeps): DiskRounds {
       const keptDays = deps.policy.limited(partition.keptDays ?? 0)
       log.warn({ table, day: last.day, rows, keptDays }, 'MAX_DISK is exceeded: dropped')
       metrics.droppedForDisk(rows)
-      void audit.record(toAuditEntry(partition))
+      void audit.record(toAuditEntry(partition, keptDays))
     }
   }
   const onError = (error: unknown): void =>
@@ -167,11 +167,11 @@ function createDiskRounds(deps: DiskRoundDeps): DiskRounds {
   }
 }
 
-const toAuditEntry = ({ table, dayMs, rows, bytes }: Partition): AuditEntry => ({
+const toAuditEntry = ({ table, dayMs, rows, bytes }: Partition, keptDays: number): AuditEntry => ({
   actorId: '',
   action: 'dropForDisk',
   target: `${table} of ${toDay(dayMs)}`,
   outcome: 'ok',
   ip: '',
-  detail: { reason: 'MAX_DISK is exceeded', rows, bytes },
+  detail: { reason: 'MAX_DISK is exceeded', rows, bytes, kept_days: keptDays },
 })

@@ -85,7 +85,7 @@ function toProvider(value: unknown, at: string): OidcProvider {
     scopes: scopesOf(fields, at),
     roleClaim: textOf(fields, 'role_claim', at, 'groups'),
     ...rolesOf(fields, at),
-    linkByEmail: fields['link_by_email'] === true,
+    linkByEmail: booleanOf(fields, 'link_by_email', at),
     sessionHours: hoursOf(fields, at),
   }
 }
@@ -94,6 +94,11 @@ function textOf(fields: Fields, name: string, at: string, fallback?: string): st
   const value = fields[name] ?? fallback
   if (typeof value === 'string' && value !== '' && value.length <= 2_000) return value
   return fail(at, `.${name} is not a text`)
+}
+
+function booleanOf(fields: Fields, name: string, at: string): boolean {
+  const value = fields[name] ?? false
+  return typeof value === 'boolean' ? value : fail(at, `.${name} is neither true nor false`)
 }
 
 function issuerOf(fields: Fields, at: string): string {

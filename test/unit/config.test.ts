@@ -389,6 +389,7 @@ const CASES: readonly Case[] = [
         { default_role: 'root' },
         { scopes: 'email' },
         { session_hours: 0 },
+        { link_by_email: 'true' },
         { secret: 'a word that is not known' },
       ].map((wrong) => JSON.stringify([{ ...PROVIDER.given, ...wrong }])),
       JSON.stringify([PROVIDER.given, PROVIDER.given]),

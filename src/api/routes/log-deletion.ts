@@ -32,7 +32,8 @@ export const logDeletionRoutes = [
     errors: ['count_mismatch', 'dependency_unavailable'],
     handle: async ({ query: { expected, ...filters }, principal }, services) => {
       const { start_time: _start, end_time: _end, ...what } = filters
-      if (Object.keys(what).length === 0)
+      const texts = Object.values(what).map((value) => String(value ?? '').trim())
+      if (texts.every((text) => text === ''))
         throw invalid('q', { message: 'must say what is deleted, or another parameter must' })
       const question = readEventQuestion(filters, services.eventContext, principal.sources)
       if ((question.toMs ?? Infinity) > Date.now() + 1)

@@ -69,7 +69,7 @@ export function configXml(config: EmbeddedConfig): string {
        exist only when configured, and none is: they grow without bound. -->
   <send_crash_reports><enabled>false</enabled></send_crash_reports>
 
-  ${resourcesXml(config.resources)}
+  ${resourcesXml(config.resources, config.s3 !== null)}
   <!-- Each takes a thread, idle ones too. Its own process ends those of others before they are so many. -->
   <max_connections>1024</max_connections>
   <max_concurrent_queries>100</max_concurrent_queries>
@@ -83,7 +83,7 @@ export function configXml(config: EmbeddedConfig): string {
 `
 }
 
-function resourcesXml({ memoryBytes, mergeThreads }: EmbeddedResources): string {
+function resourcesXml({ memoryBytes, mergeThreads }: EmbeddedResources, hasS3: boolean): string {
   const cache = (share: number, maxMib: number): number =>
     Math.floor(Math.min(memoryBytes * share, maxMib * MIB))
   return `<!-- The service needs the other half of the machine. -->
@@ -113,6 +113,8 @@ function resourcesXml({ memoryBytes, mergeThreads }: EmbeddedResources): string 
     <number_of_free_entries_in_pool_to_lower_max_size_of_merge>2</number_of_free_entries_in_pool_to_lower_max_size_of_merge>
     <number_of_free_entries_in_pool_to_execute_mutation>2</number_of_free_entries_in_pool_to_execute_mutation>
     <number_of_free_entries_in_pool_to_execute_optimize_entire_partition>2</number_of_free_entries_in_pool_to_execute_optimize_entire_partition>
+    <!-- By default a part's keys are read when the first question comes, which needs those of all parts: it would fail while S3 is away. -->
+    <primary_key_lazy_load>${hasS3 ? 0 : 1}</primary_key_lazy_load>
     <!-- A changed retention rewrites the dates of parts, never their rows. -->
     <materialize_ttl_recalculate_only>1</materialize_ttl_recalculate_only>
     <!-- Twelve parts of a size become one, instead of five: rows are rewritten less often, and there

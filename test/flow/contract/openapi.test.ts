@@ -358,6 +358,9 @@ t.test('a generated client drives every route, and every reply is as described',
   await api.changeApplication(app.id, { retention_days: null })
   const span = { start_time: 'now-1h', end_time: 'now', source: ['till'], severity: ['INFO'] }
   const { data: asked } = await api.histogram(span)
+  const blank = { start_time: 'now-1h', end_time: 'now', q: ' ', expected: asked.unique_events }
+  const vague = await api.deleteEvents(blank).catch((reply: unknown) => reply)
+  t.match(vague, { status: 422 }, 'it says nothing of what is deleted')
   const deletion = await api.deleteEvents({ ...span, expected: asked.unique_events })
   t.match(deletion.data, { deleted: asked.unique_events, remaining: 0 })
   await api.deleteSource('till')

@@ -76,6 +76,17 @@ void test('old events move to S3 and are asked for, corrected, deleted, backed u
     const [row] = await rig.rows(`SELECT id FROM events WHERE message = 'order ${word} was paid'`)
     return Number(row?.['id'])
   }
+  const config = loadConfig(env)
+  const log = createLog('silent')
+  const told: string[] = []
+  const command = { config, program: 'p', version: '1', log, print: (x: string) => told.push(x) }
+
+  const hung = (text: string): void => void (text.startsWith('writing') && s3.freeze())
+  await t.rejects(backupToS3({ ...command, print: hung }, 'hung'), {
+    message: /did not begin the backup within ten seconds/,
+  })
+  s3.thaw()
+  t.comment('and the writer goes on')
   await rig.services.corrections.correct(await idOf('a'), 'P1', 'before')
 
   await rig.retention.cold.round(nowMs + 29 * DAY_MS)
@@ -110,11 +121,6 @@ void test('old events move to S3 and are asked for, corrected, deleted, backed u
     t.same(await rig.rows('SELECT count() AS n FROM events'), [{ n: 3 }])
   })
 
-  const config = loadConfig(env)
-  const log = createLog('silent')
-  const told: string[] = []
-  const command = { config, program: 'p', version: '1', log, print: (x: string) => told.push(x) }
-
   await t.test('a backup on S3 holds it', async (t) => {
     await backupToS3(command, 'monday')
     t.match(told.at(-1), /^s3:monday: 3 events/)
@@ -129,6 +135,13 @@ void test('old events move to S3 and are asked for, corrected, deleted, backed u
     )
     await t.rejects(missing, { message: `there is no backup x in S3_URL ${s3.env['S3_URL']}/` })
     t.equal(await wrongKey(command), 'S3 at HOST answered 403 (InvalidAccessKeyId)')
+  })
+
+  await t.test('keys of parts are read at the start, while S3 answers', async (t) => {
+    const [row] = await rig.rows(
+      "SELECT value AS v FROM system.merge_tree_settings WHERE name = 'primary_key_lazy_load'",
+    )
+    t.match(row, { v: '0' })
   })
 
   await t.test('the secret is in no file', (t) => {
