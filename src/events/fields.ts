@@ -103,20 +103,23 @@ export function createFields({ store, counter, bounded }: FieldsOptions) {
 
   return {
     /** The attributes of the events that match. */
-    of: (question: EventQuestion, signal?: AbortSignal): Promise<Bounded<Fields>> =>
-      bounded(question, signal, async (range, options) => {
+    of: async (question: EventQuestion, signal?: AbortSignal): Promise<Bounded<Fields>> => {
+      const found = await bounded(question, signal, async (range, options) => {
         if (range.fromMs >= range.toMs || matchesNothing(range.filter)) return NOTHING
         return isOfSources(range.filter)
           ? await fromCatalogue(range, options)
           : await fromEvents(range, options)
-      }),
+      })
+      const isOfDays = found.answer.answeredFrom === 'catalogue'
+      return isOfDays ? { ...found, completeFromMs: dayOf(found.completeFromMs) } : found
+    },
 
     /** The attributes of recent days whose name begins so, most frequent first. */
     starting: async (
       { start, limit }: { readonly start: string; readonly limit: number },
       signal?: AbortSignal,
     ): Promise<readonly AttributeField[]> => {
-      const fromMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - RECENT_DAYS * DAY_MS
+      const fromMs = dayOf(Date.now()) - RECENT_DAYS * DAY_MS
       const options = { timeoutMs: OFFER_MS, ...(signal === undefined ? {} : { signal }) }
       const rows = await readCatalogue(
         store,
@@ -144,10 +147,12 @@ const isOfSources = ({
   [severities, priorities, templateIds].every((names) => names === null) &&
   terms.length + clauses.length === 0
 
+const dayOf = (ms: number): number => Math.floor(ms / DAY_MS) * DAY_MS
+
 /** The days that the range touches. */
 const wholeDays = (question: RangeQuestion): RangeQuestion => ({
   ...question,
-  fromMs: Math.floor(question.fromMs / DAY_MS) * DAY_MS,
+  fromMs: dayOf(question.fromMs),
   toMs: Math.min(Math.ceil(question.toMs / DAY_MS) * DAY_MS, END_MS),
 })
 

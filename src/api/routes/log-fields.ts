@@ -39,7 +39,8 @@ const FieldsReply = Type.Object(
     answered_from: Type.Union([Type.Literal('catalogue'), Type.Literal('events')]),
     complete_from: Type.Unsafe<Static<typeof Timestamp>>({
       ...Timestamp,
-      description: 'the fields are of the time from here on; see the histogram',
+      description:
+        'the fields are of the time from here on, by the catalogue from the start of a day; see the histogram',
     }),
   },
   { title: 'Fields' },
@@ -101,7 +102,10 @@ async function listFields(
   { principal, signal }: { readonly principal: Caller; readonly signal: AbortSignal },
 ): Promise<Static<typeof FieldsReply>> {
   const question = readEventQuestion(query, eventContext, principal.sources)
-  const { answer, completeFromMs } = await answered(events.fields.of(question, signal))
+  const { answer, completeFromMs } = await answered(events.fields.of(question, signal), {
+    q: query.q,
+    events,
+  })
   return {
     items: [...builtins(), ...answer.attributes.map(toItem)],
     total: answer.total,

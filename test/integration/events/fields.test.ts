@@ -46,7 +46,13 @@ void test('catalogue and events name the same attributes', async (t) => {
   await store.insertRows('landing', MADE.map(toRow))
   const { fields } = createEvents(store)
   const of = async (q: string, fromMs = YESTERDAY - 1000) => {
-    const { answer } = await fields.of({ filter: filterOf({ q }), fromMs, toMs: null })
+    const { answer, completeFromMs } = await fields.of({
+      filter: filterOf({ q }),
+      fromMs,
+      toMs: null,
+    })
+    const isOfDays = answer.answeredFrom === 'catalogue'
+    t.equal(completeFromMs, isOfDays ? fromMs - (fromMs % DAY_MS) : fromMs, 'where it begins')
     const { attributes, total, isCapped, answeredFrom } = answer
     t.notOk(isCapped)
     const shown = attributes.map(
