@@ -8,6 +8,7 @@ import {
 import { DAY_MS, HOUR_MS } from '../model/time.js'
 import { allOf, EVERYTHING, type Query } from '../query/ast.js'
 import { toField } from '../query/fields.js'
+import { findLoneRegex } from '../query/limits.js'
 import { parseQuery } from '../query/parser.js'
 import { matcherOf } from './matcher.js'
 import { toMs, type Kind } from './rule-kind.js'
@@ -139,7 +140,8 @@ function readMetric(
 export function readLine(path: string, line: string): { readonly query: Query } | RuleFault {
   const parsed = parseQuery(line)
   if (parsed.fault !== null) return { path, message: parsed.fault.message }
-  if (parsed.loneRegex !== null) return { path, message: parsed.loneRegex.message }
+  const loneRegex = findLoneRegex(parsed.query)
+  if (loneRegex !== null) return { path, message: loneRegex.message }
   if (names(parsed.query, 'count'))
     return { path, message: 'counts occurrences already: `count` cannot be asked' }
   return { query: parsed.query }

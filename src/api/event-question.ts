@@ -1,20 +1,21 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { isPatternError } from '../clickhouse/failure.js'
+import type { Events } from '../events/events.js'
 import { EVENT_FIELDS } from '../events/export-columns.js'
 import { isCounted, COUNTED_FIELDS, type FieldNames } from '../events/field-expression.js'
 import { toFilter } from '../events/filter.js'
 import type { EventQuestion } from '../events/occurrences.js'
 import { toQuery } from '../events/parameters.js'
 import { resolveNames } from '../events/resolve.js'
-import { searchFault } from '../events/search.js'
 import { AppError } from '../model/errors.js'
 import { EventTypeSchema, PrioritySchema, SeveritySchema } from '../model/schemas.js'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../model/time.js'
-import { EVERYTHING, ofSources, type Field, type Query } from '../query/ast.js'
+import { ofSources, type Field, type Query } from '../query/ast.js'
 import type { QueryFault } from '../query/fault.js'
-import { MAX_NAME, toField } from '../query/fields.js'
-import { MAX_LINE, parseQuery } from '../query/parser.js'
+import { MAX_NAME, nameOf, readName } from '../query/fields.js'
+import { findExcess, findLoneRegex, type Excess } from '../query/limits.js'
+import { MAX_LINE, parseQuery, type Parsed } from '../query/parser.js'
 import type { EventContext } from './event-context.js'
 import { parseQueryTime } from './query-time.js'
 import { ListParameter, QueryTime } from './schemas/page.js'
@@ -43,7 +44,7 @@ export const EVENT_PARAMETERS = {
         'Words in any case, each of which must be a whole word of message, host, trace_id or of an exception among the ' +
         'tags. What is written without blanks is one word: `10.0.0.9`, `web-1`. A trailing * searches a prefix; a "quoted ' +
         'phrase" is searched literally, in any case. Behind a minus beside other terms it must not occur: `payment -accepted`. ' +
-        'At most 16 terms; at most 2 prefixes without a word, a phrase, a source, an application or a template beside them.',
+        'At most 16 terms; at most 2 prefixes without a word, a phrase, a source, an application, a template or the value of an attribute beside them.',
     }),
   ),
   q: Type.Optional(
@@ -73,10 +74,10 @@ export function readEventQuestion(
 ): EventQuestion {
   if (sources !== null) refuseBeyond(parameters.source ?? [], sources)
   const range = readRange(parameters)
-  const asked = toQuery(parameters, readLine(parameters.q ?? '', range))
-  const query = ofSources(asked, sources)
-  const fault = searchFault(query)
-  if (fault !== null) throw invalid(parameters.q === undefined ? 'search' : 'q', { message: fault })
+  const line = readLine(parameters.q ?? '')
+  const query = ofSources(toQuery(parameters, line.query), sources)
+  const excess = findExcess(query) ?? (isOverAnHour(range) ? findLoneRegex(query) : null)
+  if (excess !== null) throw tooMuch(excess, line)
   return { filter: toFilter(resolveNames(query, context), context.redirects()), ...range }
 }
 
@@ -109,15 +110,25 @@ function refuseBeyond(named: readonly string[], sources: readonly string[]): voi
   })
 }
 
+interface AskedLine {
+  readonly q?: string | undefined
+  readonly events: Pick<Events, 'refusedPattern'>
+}
+
 /** Waits for the answer to a question. @throws AppError validation_error for a regular expression that RE2 refuses */
-export async function answered<T>(answer: Promise<T>): Promise<T> {
+export async function answered<T>(answer: Promise<T>, { q = '', events }: AskedLine): Promise<T> {
   try {
     return await answer
   } catch (error) {
     if (!isPatternError(error)) throw error
-    throw invalid('q', { message: 'has a regular expression that RE2 does not know' })
+    const { query, faultOf } = readLine(q)
+    const clause = await events.refusedPattern(query)
+    const fault = clause === null ? null : faultOf(clause, REFUSED_PATTERN)
+    throw invalid('q', fault ?? { message: REFUSED_PATTERN })
   }
 }
+
+export const REFUSED_PATTERN = 'RE2 does not know this regular expression'
 
 /** @throws AppError validation_error */
 export function readRange({
@@ -134,14 +145,26 @@ export function readRange({
   return { fromMs: Math.max(0, fromMs), toMs: endMs === null ? null : endMs + 1 }
 }
 
-function readLine(line: string, { fromMs, toMs }: Pick<EventQuestion, 'fromMs' | 'toMs'>): Query {
-  if (line === '') return EVERYTHING
-  const parsed = parseQuery(line)
-  if (parsed.fault !== null) throw invalid('q', parsed.fault)
+/** Whether a time range is longer than a query may have that reads every message. */
+function isOverAnHour({ fromMs, toMs }: Pick<EventQuestion, 'fromMs' | 'toMs'>): boolean {
+  const nowMs = Date.now()
   // A second more than an hour, because the end is included, and each `now` is a reading of the clock of its own.
-  const isLong = (toMs ?? Date.now()) - fromMs > MAX_SCAN_MS + SECOND_MS
-  if (parsed.loneRegex !== null && isLong) throw invalid('q', parsed.loneRegex)
-  return parsed.query
+  return Math.min(toMs ?? nowMs, nowMs) - fromMs > MAX_SCAN_MS + SECOND_MS
+}
+
+type Line = Extract<Parsed, { readonly fault: null }>
+
+/** @throws AppError validation_error */
+function readLine(text: string): Line {
+  const parsed = parseQuery(text)
+  if (parsed.fault !== null) throw invalid('q', parsed.fault)
+  return parsed
+}
+
+/** What is not in the line is in the parameter `search`. */
+function tooMuch({ clause, message }: Excess, { faultOf }: Line): AppError {
+  const fault = faultOf(clause, message)
+  return invalid(fault === null ? 'search' : 'q', fault ?? { message })
 }
 
 /**
@@ -150,11 +173,11 @@ function readLine(line: string, { fromMs, toMs }: Pick<EventQuestion, 'fromMs' |
  * @param isLong whether it also asks for more than an hour
  * @throws AppError validation_error
  */
-export function readTailLine(line: string, isLong: boolean): Query {
-  const query = readLine(line, { fromMs: isLong ? 0 : Date.now(), toMs: null })
-  const fault = searchFault(query)
-  if (fault !== null) throw invalid('q', { message: fault })
-  return query
+export function readTailLine(text: string, isLong: boolean): Query {
+  const line = readLine(text)
+  const excess = findExcess(line.query) ?? (isLong ? findLoneRegex(line.query) : null)
+  if (excess !== null) throw tooMuch(excess, line)
+  return line.query
 }
 
 /** What a query means, each time it is asked. */
@@ -167,7 +190,11 @@ export const FieldName = Type.String({ minLength: 1, maxLength: MAX_NAME })
 
 /** @throws AppError validation_error for a field whose values are not counted */
 export function readField(name: string, path: string): Field {
-  const field = toField(name)
+  const field = readName(name)
+  if (field === null)
+    throw invalid(path, {
+      message: 'is the name of one field; quotes hold one with a comma: "a,b"',
+    })
   if (isCounted(field)) return field
   const names = COUNTED_FIELDS.join(', ')
   throw invalid(path, { message: `must be an attribute or one of ${names}` })
@@ -179,12 +206,15 @@ const MAX_SHOWN_ATTRIBUTES = 32
 /** The fields that are shown of events. @throws AppError validation_error for a name that is none */
 export function readShown(names: readonly string[]): readonly string[] {
   const known: readonly string[] = EVENT_FIELDS
-  const attributes = names.filter((name) => !known.includes(name))
-  if (attributes.some((name) => toField(name).kind !== 'attribute'))
+  const shown = names.map((name) => {
+    if (known.includes(name)) return name
+    const field = readName(name)
+    if (field?.kind === 'attribute') return nameOf(field)
     throw invalid('fields', { message: `must be attributes or of ${known.join(', ')}` })
-  if (attributes.length > MAX_SHOWN_ATTRIBUTES)
+  })
+  if (shown.filter((name) => !known.includes(name)).length > MAX_SHOWN_ATTRIBUTES)
     throw invalid('fields', { message: `must have at most ${MAX_SHOWN_ATTRIBUTES} attributes` })
-  return [...new Set(names)]
+  return [...new Set(shown)]
 }
 
 export const fieldNames = (

@@ -16,6 +16,7 @@ import { createHistogram } from './histogram.js'
 import type { EventQuestion, RangeQuestion } from './occurrences.js'
 import { readPage, type EventPage, type EventQuery } from './page.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
+import { createPatternCheck } from './patterns.js'
 import { createRemoval } from './removal.js'
 import { createStats } from './stats.js'
 import { createTraceReader } from './trace.js'
@@ -93,6 +94,7 @@ export function createEvents(
     page,
     context: createContext(page),
     trace: createTraceReader(page),
+    refusedPattern: createPatternCheck(store),
     removal: createRemoval(store),
     /** The same time range with two ends. */
     rangeOf: ({ filter, fromMs, toMs }: EventQuestion, nowMs: number): RangeQuestion => ({

@@ -56,19 +56,30 @@ export const typeOf = (field: Field): FieldType =>
 export const TAG = 'tag.'
 export const MAX_NAME = 128
 
-const isBuiltin = (name: string): name is BuiltinField =>
+export const isBuiltinName = (name: string): name is BuiltinField =>
   BUILTIN_FIELDS.some((builtin) => builtin === name)
 
 /** @param name a name as it stands in a line, without quotes */
 export function toField(name: string): Field {
-  if (isBuiltin(name)) return { kind: 'builtin', name }
+  if (isBuiltinName(name)) return { kind: 'builtin', name }
   const isMarked = name.startsWith(TAG) && name.length > TAG.length
   return { kind: 'attribute', name: isMarked ? name.slice(TAG.length) : name }
 }
 
+/**
+ * Reads the name of one field outside of a line, with or without quotes: `user name`, `"user name"`.
+ *
+ * @returns null for `a,b`, which is several unless it has quotes
+ */
+export function readName(text: string): Field | null {
+  const [, quoted] = /^"((?:[^"\\]|\\[^])*)"$/.exec(text) ?? []
+  if (quoted !== undefined) return toField(quoted.replaceAll(/\\(["\\])/g, '$1'))
+  return /^"|,/.test(text) ? null : toField(text)
+}
+
 /** The name that `toField` makes the same field of. */
 export function nameOf({ kind, name }: Field): string {
-  const isAmbiguous = kind === 'attribute' && (isBuiltin(name) || name.startsWith(TAG))
+  const isAmbiguous = kind === 'attribute' && (isBuiltinName(name) || name.startsWith(TAG))
   return isAmbiguous ? TAG + name : name
 }
 

@@ -1,7 +1,7 @@
 import type { Comparison } from './ast.js'
 
 /** Positions count UTF-16 code units, as JavaScript does. */
-interface Span {
+export interface Span {
   readonly start: number
   /** Exclusive. */
   readonly end: number
@@ -23,6 +23,8 @@ export type TextToken = Span & { readonly of: FieldToken | null } & (
         readonly isPrefix: boolean
         /** Whether it has a star at another place than its end. */
         readonly hasInnerStar: boolean
+        /** Where in the text two dots are that are not escaped and have something before them; -1 for none. */
+        readonly dotsAt: number
       }
     | { readonly kind: 'quoted'; readonly text: string; readonly isClosed: boolean }
     | { readonly kind: 'regex'; readonly pattern: string }
@@ -38,6 +40,7 @@ const PUNCTUATION = { '(': 'open', ')': 'close', ',': 'comma', ':': 'colon' } as
 const KEYWORDS = { OR: 'or', AND: 'and', NOT: 'not' } as const
 /** A backslash before these means the character itself; before a letter or digit it is a backslash. */
 const ESCAPABLE = /[\s!-/:-@[-`{-~]/
+const ESCAPED = new RegExp(`\\\\${ESCAPABLE.source}`, 'g')
 /** What may stand before `>` and `<`; otherwise they are characters of a word, such as `a->b`. */
 const COMPARABLE_NAME = /^[\p{L}_$@](?:[\p{L}\p{N}_.$@/-]*[\p{L}\p{N}_])?$/u
 /** Dashes that exclude nothing. */
@@ -166,6 +169,7 @@ function readBare(line: string, start: number, of: FieldToken | null): Token {
     text: isPrefix ? text.slice(0, -1) : isEscapedKeyword ? raw.slice(1) : text,
     isPrefix,
     hasInnerStar: stars.length > (isPrefix ? 1 : 0),
+    dotsAt: raw.replaceAll(ESCAPED, '_').indexOf('..', 1),
     of,
     ...span,
   }

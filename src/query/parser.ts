@@ -1,9 +1,8 @@
 import { EVERYTHING, allOf, anyOf, type Field, type Query, type ValueTest } from './ast.js'
 import { SyntaxFault, type QueryFault } from './fault.js'
-import { MAX_NAME, builtinLike, toField, typeOf, type FieldKind } from './fields.js'
-import { tokenize, type FieldToken, type TextToken, type Token } from './lexer.js'
+import { MAX_NAME, builtinLike, isBuiltinName, toField, typeOf, type FieldKind } from './fields.js'
+import { tokenize, type FieldToken, type Span, type TextToken, type Token } from './lexer.js'
 import { quoted } from './printer.js'
-import { lonelyRegexes } from './regexes.js'
 import { isComparison, toBound, toTextTest, toValueTest } from './values.js'
 
 export const MAX_LINE = 2000
@@ -18,8 +17,8 @@ export type Parsed =
       readonly fault: null
       /** What may have been meant otherwise: attributes that are called like a built-in field. */
       readonly hints: readonly QueryFault[]
-      /** A regular expression without another clause: the query is for short time ranges only. */
-      readonly loneRegex: QueryFault | null
+      /** A fault of one of its clauses; null for a clause that is not in the line. */
+      readonly faultOf: (clause: Query, message: string) => QueryFault | null
     }
   | { readonly query: null; readonly fault: QueryFault }
 
@@ -28,7 +27,8 @@ export function parseQuery(line: string): Parsed {
   const parser = new Parser(line)
   try {
     const query = parser.parse()
-    return { query, fault: null, hints: parser.hints, loneRegex: parser.loneRegex(query) }
+    const faultOf = (clause: Query, message: string) => parser.faultOf(clause, message)
+    return { query, fault: null, hints: parser.hints, faultOf }
   } catch (error) {
     if (error instanceof SyntaxFault) return { query: null, fault: error.fault }
     throw error
@@ -40,8 +40,8 @@ class Parser {
   readonly hints: QueryFault[] = []
   readonly #line: string
   readonly #tokens: readonly Token[]
-  /** The first token of each clause. */
-  readonly #tokenOf = new Map<Query, Token>()
+  /** Where each clause stands. */
+  readonly #spans = new Map<Query, Span>()
   #at = 0
   #clauses = 0
 
@@ -64,18 +64,18 @@ class Parser {
     return query
   }
 
-  loneRegex(query: Query): QueryFault | null {
-    const [regex] = lonelyRegexes(query)
-    const token = regex === undefined ? undefined : this.#tokenOf.get(regex)
-    if (token === undefined) return null
-    const { start, end } = token
-    const message =
-      'a regular expression needs another clause beside it, or a time range of at most an hour'
-    return { position: start, length: end - start, message, suggestion: null }
+  faultOf(clause: Query, message: string): QueryFault | null {
+    const span = this.#spans.get(clause)
+    return span === undefined ? null : new SyntaxFault(span, message).fault
   }
 
   get #next(): Token | undefined {
     return this.#tokens[this.#at]
+  }
+
+  /** Where what is read so far ends. */
+  get #end(): number {
+    return this.#tokens[this.#at - 1]?.end ?? 0
   }
 
   #alternatives(depth: number): Query {
@@ -129,16 +129,27 @@ class Parser {
     this.#at += 1
     if ('of' in token || token.kind === 'field') {
       const query = 'of' in token ? this.#text(token) : this.#field(token)
-      this.#tokenOf.set(query, token)
-      return query
+      return this.#placed(query, { start: token.start, end: this.#end })
     }
     if (token.kind === 'open') return this.#group(token, depth)
-    if (token.kind === 'comma')
-      throw new SyntaxFault(token, 'a comma stands between the values of a field only', '')
+    if (token.kind === 'comma') throw this.#strayComma(token)
     if (token.kind === 'colon')
       throw new SyntaxFault(token, 'there is no field before the colon', '')
     if (!this.#isOperand()) throw new SyntaxFault(token, 'there is nothing to exclude', '')
     return { kind: 'not', node: this.#clause(depth + 1) }
+  }
+
+  /** `severity=error,warning` is no list of words. */
+  #strayComma(token: Token): SyntaxFault {
+    const before = this.#tokens[this.#at - 2]
+    const meant = before?.end === token.start ? this.#asAssignment(before) : null
+    const message = 'a comma stands between the values of a field only'
+    return meant ?? new SyntaxFault(token, message, '')
+  }
+
+  #placed(query: Query, { start, end }: Span): Query {
+    this.#spans.set(query, { start, end })
+    return query
   }
 
   #group(open: Token, depth: number): Query {
@@ -160,7 +171,22 @@ class Parser {
     this.#checkClosed(token)
     if (isStar(token)) return EVERYTHING
     this.#checkSpaces(token)
+    const meant = this.#asAssignment(token)
+    if (meant !== null) this.hints.push(meant.fault)
     return { kind: 'text', test: toTextTest(token) }
+  }
+
+  /** `severity=error` reads like a field, and is a word. @returns null for other texts */
+  #asAssignment({ kind, start, end }: Token): SyntaxFault | null {
+    const found = kind === 'bare' ? ASSIGNMENT.exec(this.#line.slice(start, end)) : null
+    const [head = '', name = '', isNot] = found ?? []
+    if (!isBuiltinName(name)) return null
+    const field = `${isNot === undefined ? '' : '-'}${name}:`
+    return new SyntaxFault(
+      { start, end: start + head.length },
+      `${head} is searched as a word; the field is written ${field}`,
+      field,
+    )
   }
 
   /** `count > 10` reads like a comparison. */
@@ -176,6 +202,8 @@ class Parser {
   #field(token: FieldToken): Query {
     const field = this.#named(token, token.name)
     this.#hint(token, token.name)
+    const url = this.#asUrl(token)
+    if (url !== null) this.hints.push(url.fault)
     if (isComparison(token.operator)) {
       const value = this.#value(token, token)
       this.#checkEnd(value)
@@ -188,7 +216,8 @@ class Parser {
     }
     const values = this.#values(token)
     const [first] = values
-    if (typeOf(field).kind === 'fields') return anyOf(values.map((value) => this.#has(value)))
+    if (typeOf(field).kind === 'fields')
+      return anyOf(values.map((value) => this.#placed(this.#has(value), value)))
     if (values.length === 1 && first !== undefined && isStar(first)) return { kind: 'has', field }
     const tests = values.map((value): ValueTest => {
       if (isStar(value)) throw new SyntaxFault(value, 'a * alone is no value of a list')
@@ -266,7 +295,17 @@ class Parser {
     const [rest = ''] = /^[^\s)]*/.exec(this.#line.slice(value.start)) ?? []
     const span = { start: value.start, end: value.start + rest.length }
     const message = 'a value with ( ) : , or " needs quotes'
-    throw new SyntaxFault(span, message, quoted(rest.replaceAll('"', '')))
+    throw (
+      (value.of === null ? null : this.#asUrl(value.of)) ??
+      new SyntaxFault(span, message, quoted(rest.replaceAll('"', '')))
+    )
+  }
+
+  /** `https://host/path` is the value of a field as it stands. @returns null for other fields */
+  #asUrl({ name, start }: FieldToken): SyntaxFault | null {
+    const [url] = /^[a-z][a-z\d+-]*:\/\/[^\s)]+/i.exec(this.#line.slice(start)) ?? []
+    if (url === undefined || isBuiltinName(name)) return null
+    return new SyntaxFault({ start, end: start + url.length }, 'a URL needs quotes', quoted(url))
   }
 
   #checkClosed(token: TextToken): void {
@@ -292,6 +331,9 @@ function depthOf(query: Query): number {
 
 /** What is said of events, and is not a value of theirs. */
 const HAS_NONE: readonly FieldKind[] = ['durations', 'fields']
+
+/** What other languages write for `:`. */
+const ASSIGNMENT = /^([a-z]+)(?:(!)=|==?)/
 
 /** `*` alone: any event, or any value. */
 const isStar = (token: TextToken): boolean =>

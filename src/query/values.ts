@@ -16,7 +16,9 @@ import { quoted } from './printer.js'
 import { regexFault } from './regex.js'
 
 const LETTER_OR_DIGIT = /[\p{L}\p{N}]/u
-const RANGE = /^(.+?)\.\.(.+)$/s
+
+/** What other languages write for the keywords. */
+const OPERATORS: Readonly<Record<string, string>> = { '&&': 'AND', '||': 'OR', '!': 'NOT' }
 
 /** What a token says about a text. @throws SyntaxFault */
 export function toTextTest(token: TextToken): TextTest {
@@ -27,12 +29,16 @@ export function toTextTest(token: TextToken): TextTest {
   }
   const { text, isPrefix } = token
   checkStars(token)
-  if (!LETTER_OR_DIGIT.test(text))
+  if (!LETTER_OR_DIGIT.test(text)) {
+    const keyword = OPERATORS[text]
+    if (keyword !== undefined)
+      throw new SyntaxFault(token, `${text} is written ${keyword}`, keyword)
     throw new SyntaxFault(
       token,
       'a word needs a letter or a digit; quotes find any characters',
       quoted(isPrefix ? `${text}*` : text),
     )
+  }
   return { kind: isPrefix ? 'prefix' : 'word', text }
 }
 
@@ -99,8 +105,8 @@ function toText(token: TextToken): ValueTest {
 
 /** @returns null when the token is no range of such ends */
 function toRange(token: TextToken, isEnd: (text: string) => boolean): ValueTest | null {
-  if (token.kind !== 'bare' || token.isPrefix) return null
-  const [, from = '', to = ''] = RANGE.exec(token.text) ?? []
+  if (token.kind !== 'bare' || token.isPrefix || token.dotsAt < 0) return null
+  const [from, to] = [token.text.slice(0, token.dotsAt), token.text.slice(token.dotsAt + 2)]
   if (!isEnd(from) || !isEnd(to)) return null
   return { kind: 'range', from: toSeverity(from) ?? from, to: toSeverity(to) ?? to }
 }

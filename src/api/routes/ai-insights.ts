@@ -150,7 +150,10 @@ async function explainBody(
   if (endMs <= asked.fromMs) throw invalid('end_time', { message: 'must be after start_time' })
   const question = { ...asked, toMs: endMs }
   const names = fieldNames(eventContext)
-  const found = await answered(explainSpan(events, { question, names }, signal))
+  const found = await answered(explainSpan(events, { question, names }, signal), {
+    q: body.q,
+    events,
+  })
   return {
     ...toExplanationView(found, (id) => insights.textOf(id)),
     total_before: found.totalBefore,

@@ -4,7 +4,7 @@ import type { Histogram } from '../../events/histogram.js'
 import type { EventQuestion } from '../../events/occurrences.js'
 import { NUMBER_FUNCTIONS, isNumberFunction } from '../../events/number-functions.js'
 import type { Metric } from '../../events/stats.js'
-import { toField } from '../../query/fields.js'
+import { readName } from '../../query/fields.js'
 import {
   EVENT_PARAMETERS,
   FieldName,
@@ -193,7 +193,10 @@ async function histogram(
   const field = by === undefined ? null : readField(by, 'by')
   const names = fieldNames(eventContext)
   const asked = { question, buckets, field, top, counted: count, names }
-  const { answer, completeFromMs } = await answered(events.histogram(asked, signal))
+  const { answer, completeFromMs } = await answered(events.histogram(asked, signal), {
+    q: filters.q,
+    events,
+  })
   return {
     start: toTime(answer.startMs),
     end: toTime(answer.endMs),
@@ -230,7 +233,10 @@ async function facets(
   const question = readEventQuestion(filters, eventContext, principal.sources)
   const names = fieldNames(eventContext)
   const asked = { question, fields: fields.map((name) => readField(name, 'fields')), top, names }
-  const { answer, completeFromMs } = await answered(events.facets(asked, signal))
+  const { answer, completeFromMs } = await answered(events.facets(asked, signal), {
+    q: filters.q,
+    events,
+  })
   return {
     total: answer.total,
     facets: answer.facets.map(({ distinct, values }, i) => ({
@@ -247,8 +253,8 @@ function readMetric(text: string): Metric {
   const [, name = '', argument = ''] = METRIC.exec(text) ?? []
   const of = name.toLowerCase()
   if (of === 'distinct') return { kind: 'distinct', field: readField(argument, 'metrics') }
-  const field = toField(argument)
-  if (isNumberFunction(of) && field.kind === 'attribute')
+  const field = readName(argument)
+  if (isNumberFunction(of) && field?.kind === 'attribute')
     return { kind: 'number', of, attribute: field.name }
   const functions = NUMBER_FUNCTIONS.join(', ')
   throw invalid('metrics', {
@@ -288,7 +294,10 @@ async function stats(
     top,
     names: fieldNames(eventContext),
   }
-  const { answer, completeFromMs } = await answered(events.stats(asked, signal))
+  const { answer, completeFromMs } = await answered(events.stats(asked, signal), {
+    q: filters.q,
+    events,
+  })
   const named = (values: readonly (number | null)[]) =>
     Object.fromEntries(metrics.map((metric, i) => [metric, values[i] ?? null]))
   return {

@@ -38,7 +38,10 @@ export const logDeletionRoutes = [
       const question = readEventQuestion(filters, services.eventContext, principal.sources)
       if ((question.toMs ?? Infinity) > Date.now() + 1)
         throw invalid('end_time', { message: 'must not be in the future' })
-      const deleted = await answered(services.deletions.deleteEvents(question, expected))
+      const deleted = await answered(services.deletions.deleteEvents(question, expected), {
+        q: filters.q,
+        events: services.events,
+      })
       services.announce('')
       return deleted
     },

@@ -113,7 +113,10 @@ async function exportFile(
   // A file that goes on is appended to the one before.
   const head = after === null ? lines.head : ''
   const file = writeFile({ head, parts, trailer: TRAILERS[format], release })
-  const stream = new ByteStream(TYPES[format], await answered(startStream(file)))
+  const stream = new ByteStream(
+    TYPES[format],
+    await answered(startStream(file), { q: filters.q, events: services.events }),
+  )
   const headers = { 'Content-Disposition': `attachment; filename="events.${format}"` }
   return new RouteReply(stream, { headers })
 }

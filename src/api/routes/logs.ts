@@ -103,6 +103,7 @@ async function listEvents(
   const question = readEventQuestion(filters, services.eventContext, principal.sources)
   const { events: found, isCut } = await answered(
     services.events.page({ ...question, after, order, limit: limit + 1 }, signal),
+    { q: filters.q, events: services.events },
   )
   const { sources } = question.filter
   if (found.length === 0 && sources?.length !== 0 && mayBeOlder(query))

@@ -1,10 +1,12 @@
 import { Type, type Static } from '@sinclair/typebox'
 
-import type { Query } from '../../query/ast.js'
+import { ofSources, type Query } from '../../query/ast.js'
 import { completeQuery, type Completion } from '../../query/completion.js'
 import { TAG } from '../../query/fields.js'
+import { findExcess, findLoneRegex, type Excess } from '../../query/limits.js'
 import { MAX_LINE, parseQuery } from '../../query/parser.js'
 import { printName, printQuery, printValue } from '../../query/printer.js'
+import { REFUSED_PATTERN, type ReadableSources } from '../event-question.js'
 import { route } from '../route.js'
 import type { Services } from '../services.js'
 import { readExample } from './log-fields.js'
@@ -86,7 +88,8 @@ const ParsedQuery = Type.Object(
     error: Type.Union([QueryFault, Type.Null()]),
     hints: Type.Array(QueryFault, {
       description:
-        'attributes that are called like a built-in field, and a regular expression for short time ranges only',
+        'attributes that are called like a built-in field, words that look like one, and a regular expression for short time ' +
+        'ranges only',
     }),
     completion: Type.Union([QueryCompletion, Type.Null()], {
       description: 'what can be typed at `position`; null without it',
@@ -135,19 +138,35 @@ async function offered(
     .map((text) => printValue({ kind: 'equal', text }, field))
 }
 
+interface Asking {
+  readonly sources: ReadableSources
+  readonly events: Pick<Services['events'], 'fields' | 'refusedPattern'>
+  readonly signal: AbortSignal
+}
+
 async function describe(
   { q: line, position }: { readonly q: string; readonly position?: number | undefined },
-  fields: Fields | null,
-  signal: AbortSignal,
+  { sources, events, signal }: Asking,
 ): Promise<Static<typeof ParsedQuery>> {
   const parsed = parseQuery(line)
+  // The attributes that are offered are those of all sources.
+  const known = sources === null ? events.fields : null
   const completion =
     position === undefined
       ? null
-      : await complete(line, Math.min(position, line.length), fields, signal)
+      : await complete(line, Math.min(position, line.length), known, signal)
   if (parsed.fault !== null)
     return { query: null, canonical: null, error: parsed.fault, hints: [], completion }
-  const { query, hints, loneRegex } = parsed
+  const { query, hints, faultOf } = parsed
+  const asked = ofSources(query, sources)
+  const mark = (excess: Excess | null) =>
+    excess === null ? null : faultOf(excess.clause, excess.message)
+  // The language is known without the store.
+  const refused = await events.refusedPattern(query, signal).catch(() => null)
+  const error =
+    mark(findExcess(asked)) ?? (refused === null ? null : faultOf(refused, REFUSED_PATTERN))
+  if (error !== null) return { query: null, canonical: null, error, hints: [], completion }
+  const loneRegex = mark(findLoneRegex(asked))
   return {
     query,
     canonical: printQuery(query),
@@ -165,7 +184,7 @@ export const queryRoutes = [
     tag: 'logs',
     summary: 'Parses a line of the query language',
     description:
-      'A faulty line is answered with 200 too: `error` says what is wrong, and where. `completion` says what can be typed ' +
+      'A faulty line, or one that asks for too much, is answered with 200 too: `error` says what is wrong, and where. `completion` says what can be typed ' +
       'at `position`, in whatever state the line is. The guide to the language is at `/docs/query-language`.',
     role: 'viewer',
     bodyBytes: 64 * 1024,
@@ -213,8 +232,7 @@ export const queryRoutes = [
       },
     },
     tokens: 'limited',
-    // The attributes that are offered are those of all sources.
     handle: ({ body, principal, signal }, { events }) =>
-      describe(body, principal.sources === null ? events.fields : null, signal),
+      describe(body, { sources: principal.sources, events, signal }),
   }),
 ]

@@ -286,6 +286,7 @@ void t.test('what is usual for a query over time', async (t) => {
 void t.test('faults are told', async (t) => {
   for (const path of [
     `histogram?${SPAN}&by=message`,
+    `histogram?${SPAN}&by=source,host`,
     `histogram?${SPAN}&buckets=301`,
     `facets?${SPAN}&fields=count`,
     `stats?${SPAN}&metrics=median(x)`,
@@ -306,4 +307,7 @@ t.test('a regular expression alone may be asked of a whole hour', async (t) => {
   t.equal(await statusOf(at(0), at(3600)), 200)
   t.equal(await statusOf('now-1h', 'now'), 200)
   t.equal(await statusOf(at(0), at(3602)), 422)
+  t.equal(await statusOf('now-50m', 'now%2B1d'), 200, 'what is to come is not read')
+  const { status } = await call(`GET /api/logs?q=${q}&source=tide&start_time=${at(0)}`)
+  t.equal(status, 200, 'a parameter is a clause too')
 })

@@ -17,7 +17,13 @@ await service.ingest([
     severity: 'ERROR',
     message: 'refused 10.0.0.9, giving up',
     trace_id: '4bf92f35aa',
-    attributes: { user: { id: 42, name: 'bob' }, 'http.status': 503, region: 'eu-west' },
+    attributes: {
+      user: { id: 42, name: 'bob' },
+      'http.status': 503,
+      region: 'eu-west',
+      'user name': 'bob',
+      'took ms': 7,
+    },
     timestamp,
   },
   {
@@ -73,6 +79,19 @@ t.test('a line of the query language is parsed, or its fault told with its place
   })
   t.match((await parse('x'.repeat(2001))).body.error, { position: 2000, length: 1 })
   t.equal((await parse('x'.repeat(8001))).status, 422)
+  for (const [line, marked] of [
+    ['error aa* (-/\\p{Foo}/ OR host:a,/b/)', '/\\p{Foo}/'],
+    ['region:/[z-a]/ error', 'region:/[z-a]/'],
+    ['severity:error aa* bb* cc*', 'cc*'],
+    [`${'word '.repeat(16)}last`, 'last'],
+  ] as const) {
+    const { error, query, hints } = (await parse(line)).body
+    t.equal(line.slice(error.position, error.position + error.length), marked, line)
+    t.same([query, hints], [null, []])
+    const asked = await ask({ q: line })
+    t.match(asked, { status: 422, body: { detail: { details: { errors: [error] } } } }, line)
+  }
+  t.match((await parse('/a/')).body, { error: null, hints: [{ position: 0, length: 3 }] })
 })
 
 t.test('a position in a line is told what can be typed there', async (t) => {
@@ -200,4 +219,20 @@ t.test('a fault of q is told with its place', async (t) => {
   t.match(await fault('word '.repeat(17)), [{ path: 'q', message: /16 terms/ }])
   t.match(await fault('x'.repeat(2001)), [{ path: 'q', message: /2000 characters/ }])
   t.match(await fault(`${'('.repeat(30)}a`), [{ path: 'q', message: /nested/ }])
+})
+
+t.test('a name with a blank may have quotes, and broken encoding is refused', async (t) => {
+  const get = async (path: string) => (await service.call(`GET /api/logs/${path}`)).body
+  const name = encodeURIComponent('"user name"')
+  t.match((await get(`histogram?by=${name}`)).values, [{ value: 'bob', count: 1 }])
+  t.match((await get(`facets?fields=${name}`)).facets, [{ values: [{ value: 'bob', count: 1 }] }])
+  const metric = encodeURIComponent('sum("took ms")')
+  const { groups } = await get(`stats?by=user%20name&metrics=${metric}&q=has:${name}`)
+  t.same(groups, [{ by: { 'user name': 'bob' }, values: { 'sum("took ms")': 7 } }])
+  const csv = await service.call(`GET /api/logs/export?format=csv&q=has:${name}&fields=${name}`)
+  t.equal(csv.text.split(/\r?\n/, 2).join(), 'user name,"bob"')
+  t.match(await service.call('GET /api/logs?q=%zz'), {
+    status: 400,
+    body: { detail: { code: 'bad_request' } },
+  })
 })

@@ -1,8 +1,8 @@
 import { test } from 'tap'
 import { toWordSearch } from '../../../src/events/conditions.js'
 import { toQuery } from '../../../src/events/parameters.js'
-import { searchFault } from '../../../src/events/search.js'
 import { EVERYTHING } from '../../../src/query/ast.js'
+import { findExcess } from '../../../src/query/limits.js'
 import { parseQuery } from '../../../src/query/parser.js'
 import { filterOf } from '../../support/event-filter.js'
 
@@ -49,7 +49,7 @@ void test('hosts are looked up by words and patterns, constant texts by words', 
 
 void test('a search has few terms, and few prefixes that nothing narrows', (t) => {
   const fault = (search: string, more = {}): string | null =>
-    searchFault(toQuery({ search, ...more }, EVERYTHING))
+    findExcess(toQuery({ search, ...more }, EVERYTHING))?.message ?? null
   const many = (n: number, text: string): string => `${text} `.repeat(n)
   t.equal(fault(many(16, 'word')), null)
   t.match(fault(many(17, 'word')), /16 terms/)
@@ -70,7 +70,7 @@ void test('the limits of a search are those of a query', (t) => {
   const fault = (line: string, more = {}): string | null => {
     const { query } = parseQuery(line)
     if (query === null) throw new Error(line)
-    return searchFault(toQuery(more, query))
+    return findExcess(toQuery(more, query))?.message ?? null
   }
   const many = (n: number, text: string): string => `${text} `.repeat(n)
   t.match(fault(many(10, '-word'), { search: many(7, 'word') }), /16 terms/)
@@ -85,5 +85,8 @@ void test('the limits of a search are those of a query', (t) => {
   t.match(fault('message:a*,b*,c*'), /2 prefixes/)
   t.equal(fault('(a* OR b* OR c*) (word OR host:web-1)'), null)
   t.equal(fault('a* b* c*', { search: 'word' }), null)
+  t.equal(fault('a* b* c* region:us,eu'), null, 'values of an attribute have an index')
+  t.match(fault('a* b* c* region:u*'), /2 prefixes/)
+  t.match(fault('a* b* c* -region:us ms>1 has:ms'), /2 prefixes/)
   t.end()
 })

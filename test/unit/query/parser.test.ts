@@ -1,6 +1,8 @@
 import * as fc from 'fast-check'
 import t from 'tap'
 import type { Query } from '../../../src/query/ast.js'
+import { readName } from '../../../src/query/fields.js'
+import { findExcess, findLoneRegex } from '../../../src/query/limits.js'
 import { MAX_CLAUSES, MAX_DEPTH, MAX_LINE, parseQuery } from '../../../src/query/parser.js'
 import { printQuery } from '../../../src/query/printer.js'
 import { anyQuery } from './arbitrary.js'
@@ -130,6 +132,14 @@ t.test('what stands where', async (t) => {
     kind: 'and',
     nodes: [text('word', '/var/log/'), text('word', '/a/b/c')],
   })
+  t.same(parsed('v:1\\..2 v:1.\\.2 v:1..2'), {
+    kind: 'and',
+    nodes: [
+      { kind: 'field', field: attribute('v'), tests: [equal('1..2')] },
+      { kind: 'field', field: attribute('v'), tests: [equal('1..2')] },
+      { kind: 'field', field: attribute('v'), tests: [{ kind: 'range', from: '1', to: '2' }] },
+    ],
+  })
   t.same(parsed('message:a'), field('message', { kind: 'word', text: 'a' }))
   t.same(parsed('message:"a"'), field('message', { kind: 'phrase', text: 'a' }))
   t.same(parsed('dir:C\\:\\\\x path:a\\b'), {
@@ -171,6 +181,9 @@ t.test('a fault says where it is, and its suggestion helps', async (t) => {
   wrong('a NOT', 'NOT', /exclude/, 'a ')
   wrong('a -- b', '--', /letter or a digit/, 'a "--" b')
   wrong('a => b', '=>', /letter or a digit/, 'a "=>" b')
+  wrong('a && b', '&&', /written AND/, 'a AND b')
+  wrong('a || b', '||', /written OR/, 'a OR b')
+  wrong('a ! b', '!', /written NOT/, 'a NOT b')
   wrong('🔥', '🔥', /letter or a digit/, '"🔥"')
   wrong('count > 10', 'count > 10', /without blanks/, 'count>10')
   wrong('host:', 'host:', /value of host is missing/, null)
@@ -183,6 +196,8 @@ t.test('a fault says where it is, and its suggestion helps', async (t) => {
   wrong('(at:12:30)', '12:30', /quotes/, '(at:"12:30")')
   wrong('url:a(b', 'a(b', /quotes/, 'url:"a(b"')
   wrong('host:a"b"', 'a"b"', /quotes/, 'host:"ab"')
+  wrong('severity=error,warning', 'severity=', /severity:/, 'severity:error,warning')
+  wrong('(https://shop:80/a b)', 'https://shop:80/a', /URL/, '("https://shop:80/a" b)')
   wrong('a, b', ',', /comma/, 'a b')
   wrong(':x', ':', /no field/, 'x')
   wrong('"":x', '"":', /name of the field/, null)
@@ -212,23 +227,48 @@ t.test('a fault says where it is, and its suggestion helps', async (t) => {
 t.test('a regular expression without another clause is marked', async (t) => {
   const marked = (line: string) => {
     const result = parseQuery(line)
-    if (result.fault !== null || result.loneRegex === null) return null
-    const { position, length } = result.loneRegex
+    const lone = result.fault === null ? findLoneRegex(result.query) : null
+    if (result.fault !== null || lone === null) return null
+    const { position = 0, length = 0 } = result.faultOf(lone.clause, lone.message) ?? {}
     return line.slice(position, position + length)
   }
   t.equal(marked('/a b/'), '/a b/')
-  t.equal(marked('message:/a/'), 'message:')
+  t.equal(marked('message:/a/'), 'message:/a/')
   t.equal(marked('-/a/ /b/'), '/a/')
   t.equal(marked('x OR /a/'), '/a/')
   t.equal(marked('(x OR /a/) /b/'), '/a/')
-  t.equal(marked('-x /a/'), '/a/', 'what is excluded leaves the rest')
   t.equal(marked('* /a/'), '/a/')
-  t.equal(marked('user:b,/a/'), 'user:')
+  t.equal(marked('user:b,/a/ -/c/'), 'user:b,/a/')
   t.equal(marked('x /a/'), null)
+  t.equal(marked('-x /a/'), null, 'an exclusion is a clause')
   t.equal(marked('x (/a/ OR -/b/)'), null)
   t.equal(marked('severity:error message:/a/'), null)
   t.equal(marked('count>1 /a/'), null)
   t.equal(marked('(x OR y) /a/'), null)
+})
+
+t.test('the clause beyond a limit is marked', async (t) => {
+  const marked = (line: string) => {
+    const result = parseQuery(line)
+    const excess = result.fault === null ? findExcess(result.query) : null
+    if (result.fault !== null || excess === null) return null
+    const { position = 0, length = 0 } = result.faultOf(excess.clause, excess.message) ?? {}
+    return line.slice(position, position + length)
+  }
+  t.equal(marked('aa* bb* cc*'), 'cc*')
+  t.equal(marked('severity:error (aa* OR -message:bb*,cc*)'), 'message:bb*,cc*')
+  t.equal(marked(`${'word '.repeat(16)}"the last"`), '"the last"')
+  t.equal(marked(`${'a.b:1 '.repeat(31)}has:user,trace,team.name`), 'team.name')
+  t.equal(marked('count>1 (new:1h count:2..3) new:2h -count<=9'), 'count<=9')
+  t.equal(marked('word '.repeat(16)), null)
+})
+
+t.test('the name of one field outside of a line', async (t) => {
+  t.same(readName('user name'), attribute('user name'))
+  t.same(readName('"user name"'), attribute('user name'))
+  t.same(readName('"a,\\"b\\\\c\\d"'), attribute('a,"b\\c\\d'))
+  t.same(readName('host'), { kind: 'builtin', name: 'host' })
+  for (const text of ['a,b', '"a', '"a" "b"', '"a\\"']) t.equal(readName(text), null, text)
 })
 
 t.test('a line is bounded', async (t) => {
@@ -249,7 +289,7 @@ t.test('a line is bounded', async (t) => {
   t.equal(fault(`${'k'.repeat(128)}:x`), null)
 })
 
-t.test('an attribute that is called like a built-in field is pointed out', async (t) => {
+t.test('what is read as something else than it looks like is pointed out', async (t) => {
   const hints = (line: string) => {
     const result = parseQuery(line)
     return result.fault === null
@@ -267,4 +307,14 @@ t.test('an attribute that is called like a built-in field is pointed out', async
   ])
   t.same(hints('host:x user:x pid:1 hash:x post:x tag.hosts:x'), [])
   t.same(hints('"hosts":x'), [])
+  t.same(hints('a (severity=error) host!="web 1" type==log'), [
+    ['severity=', 'severity:'],
+    ['host!=', '-host:'],
+    ['type==', 'type:'],
+  ])
+  t.same(hints('user=bob message:severity=error \\severity=error path=/a =5'), [])
+  t.same(hints('a https://shop/cart?id=1,2 b'), [
+    ['https://shop/cart?id=1,2', '"https://shop/cart?id=1,2"'],
+  ])
+  t.same(hints('url:"https://shop/cart" path:/a/b at://'), [])
 })
