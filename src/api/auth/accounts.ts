@@ -113,11 +113,6 @@ export async function openAccounts(config: Config, deps: AccountDeps): Promise<A
     onlyPasswordOf: keptEmail,
   })
   const admin = await firstAdmin(config, users, log)
-  if (keptEmail !== '' && !isKept(users, keptEmail))
-    log.warn(
-      {},
-      'PASSWORD_LOGIN_ONLY names no local superadmin: nobody can log in while the providers are away',
-    )
   const key = await ingestKeys.ensureFirst(config.ingestKey)
   return {
     users,
@@ -188,22 +183,27 @@ function tellOfChanges(users: Collection<User>, { mailer }: Pick<AccountDeps, 'm
   })
 }
 
-function isKept(users: Users, keptEmail: string): boolean {
-  const user = users.findByEmail(keptEmail)
-  return user !== null && isLocalSuperadmin(user)
-}
-
 async function firstAdmin(
   config: Config,
   users: Users,
   log: Log,
 ): ReturnType<Users['ensureFirstAdmin']> {
   const { role, nodeEnv, adminEmail: email, adminPassword: password } = config
+  const { passwordLoginOnly: keptEmail } = config
   if (password !== null && users.list().length === 0) await checkAdminPassword(config, log)
   // An instance without an API port needs no users.
   if (role === 'collector') return null
   const isTemporary = password === null && nodeEnv === 'production'
-  return await users.ensureFirstAdmin({ email, password, isTemporary })
+  const first = await users.ensureFirstAdmin({ email, password, isTemporary })
+  if (
+    keptEmail !== '' &&
+    !users.list().some((user) => user.email === keptEmail && isLocalSuperadmin(user))
+  )
+    log.warn(
+      {},
+      'PASSWORD_LOGIN_ONLY names no local superadmin: nobody can log in while the providers are away',
+    )
+  return first
 }
 
 const SECOND_FACTOR_FROM = { none: null, admins: 'admin', all: 'viewer' } as const
