@@ -13,7 +13,6 @@ import {
   type Draft,
   emptyDraft,
   finishDraft,
-  invalid,
   isEventType,
   isProblem,
   isStream,
@@ -167,11 +166,9 @@ export class RecordDecoder {
     return isProblem(draft) ? draft : finishDraft(draft, this.#context)
   }
 
-  /** A member with a canonical name must have a valid value, even beside aliases. Loggers put an object that was logged into `message`. */
+  /** A member with a canonical name must have a valid value, even beside aliases; but loggers put whatever was logged into `message`. */
   #canonicalProblem(record: JsonRecord): Omit<Problem, 'source'> | null {
     const { message, source, type } = record
-    const isMessage = typeof (message ?? '') === 'string' || isRecord(message)
-    if (!isMessage) return invalid('message is not a string')
     if (hasLongText(record)) return textProblem(record)
     if (this.#context.source !== null || typeof source !== 'string') return null
     const isForeign = typeof type === 'string' && !isEventType(type) && parseSeverity(type) === null
@@ -319,10 +316,10 @@ function topCandidate(candidates: FieldCandidates, key: string, owner: JsonRecor
 
 const typeOf = ({ type }: JsonRecord): EventType => (isEventType(type) ? type : 'log')
 
-/** Without any text, the object in place of a message says most, else the rest of a record. */
+/** Without any text, the object or list in place of a message says most, else the rest of a record. */
 function textOfRest({ message }: JsonRecord, tags: JsonRecord | null, depth: number): string {
   if (tags === null || depth > 0) return ''
-  return rawText(isRecord(message) ? message : tags)
+  return rawText(typeof message === 'object' && message !== null ? message : tags)
 }
 
 const findTexts = (candidates: FieldCandidates) => ({

@@ -53,13 +53,15 @@ void test('winston without a time', async (t) => {
   })
 })
 
-void test('an object that was logged with winston is its message', async (t) => {
+void test('whatever was logged with winston is its message', async (t) => {
   const { event } = read({ level: 'error', message: { order: 7, by: 'é' } })
   t.match(event, {
     severity: 'ERROR',
     message: '{"order":7,"by":"é"}',
     tags: { message: { order: 7 } },
   })
+  t.equal(read({ level: 'error', message: ['a', 1] }).event.message, '["a",1]')
+  t.equal(read({ level: 'error', message: 42 }).event.message, '42')
   t.equal(read({ level: 'error', message: {}, err: { message: 'boom' } }).event.message, 'boom')
 })
 
