@@ -183,11 +183,14 @@ export function saysMoreThanSeverity(text: string): boolean {
 
 /** winston's `colorize()` stands before `json()` in many programs. */
 const COLOUR = new RegExp(String.raw`\u001b\[[\d;]{0,16}m`, 'g')
+
+export const withoutColours = (text: string): string =>
+  text.includes('\u001b') ? text.replace(COLOUR, '') : text
+
 const OFFSET = /(?<=^(?:debug|info|warn|error))[+-]\d{1,3}$/
 
 const bareSpelling = (text: string): string =>
-  text
-    .replace(COLOUR, '')
+  withoutColours(text)
     .toLowerCase()
     .replace(/^[\s[\]<>:()]{1,32}/, '')
     .replace(/[\s[\]<>:()]{1,32}$/, '')

@@ -1,5 +1,5 @@
 import type { Severity } from '../model/event.js'
-import { LEVEL_WORDS, parseSeverity } from '../model/severity.js'
+import { LEVEL_WORDS, parseSeverity, withoutColours } from '../model/severity.js'
 
 const DATE_WORDS =
   'mon tue wed thu fri sat sun jan feb mar apr may jun jul aug sep oct nov dec utc gmt cst cdt est edt mst mdt pst pdt ist cet cest am pm'.split(
@@ -68,7 +68,8 @@ const LEVEL_FIELD = /(?:^|,)[{("]*(?:level|lvl|severity|loglevel|log_level)"?[=:
  * @returns null when the head states none
  */
 export function levelAtHead(message: string | Uint8Array): Severity | null {
-  const head = typeof message === 'string' ? message.slice(0, HEAD_LENGTH) : decodeHead(message)
+  const start = typeof message === 'string' ? message.slice(0, HEAD_LENGTH) : decodeHead(message)
+  const head = withoutColours(start)
   if (mayBeOutOfMemory(head) && OUT_OF_MEMORY.test(head)) return 'ERROR'
   if (beginsWithOtherWord(head)) return null
   const klog = /^([IWEF])\d{4} \d\d:\d\d:\d\d/.exec(head)

@@ -5,6 +5,8 @@ import type { Severity } from '../../../src/model/event.js'
 const LEVELS: readonly (readonly [string, Severity])[] = [
   ['[error] open failed', 'ERROR'],
   ['ERROR: open failed', 'ERROR'],
+  ['\u001b[31merror\u001b[39m: open failed', 'ERROR'],
+  ['[12:00:00.123] \u001b[33mWARN\u001b[39m (7): \u001b[36mopen failed\u001b[39m', 'WARNING'],
   ['Out of memory: Killed process 812 (java) total-vm:4190212kB', 'ERROR'],
   ['[ 7123.456789] Memory cgroup out of memory: Kill process 812 (java)', 'ERROR'],
   ['error: Received disconnect from 10.0.0.1', 'ERROR'],
