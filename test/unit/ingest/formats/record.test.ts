@@ -86,6 +86,9 @@ void test('Loguru, by itself and as a line of Docker', async (t) => {
   t.match(event, want)
   t.match(tags, { logger: '__main__', order: 7, exc_text: undefined })
   t.match(read({ log: JSON.stringify(line({})), stream: 'stderr' }).event, want)
+  const compact = JSON.stringify({ '@t': ISO, '@mt': 'm {a}', '@l': 'Error', a: 1 })
+  const ofSerilog = read({ log: `${compact}\n`, stream: 'stderr' }).event
+  t.match(ofSerilog, { severity: 'ERROR', timestampMs: AT, message: 'm 1' })
   const failed = line({ level: { name: 'PAYMENT', no: 45 }, exception: { type: 'E' } })
   t.match(read(failed).event, { severity: 'ERROR', tags: { exc_text: /Traceback/ } })
 })
@@ -379,6 +382,16 @@ void test('the status of an access log in JSON gives the severity', async (t) =>
   })
   t.equal(read({ ...nginx, status: 404 }, uploadContext).event.severity, 'WARNING')
   t.equal(read({ ...nginx, status: 200 }, uploadContext).event.severity, 'INFO')
+})
+
+void test('an access log of Traefik', async (t) => {
+  const { event } = read({
+    RequestMethod: 'GET',
+    RequestPath: '/x',
+    DownstreamStatus: 502,
+    level: 'info',
+  })
+  t.match(event, { severity: 'ERROR', message: '"GET /x" 502' })
 })
 
 void test('names match in any case and with any separators', async (t) => {
