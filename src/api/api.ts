@@ -4,7 +4,7 @@ import { refuseContentCoding } from '../http/decompress.js'
 import { parseMultipart } from '../http/multipart.js'
 import type { MultipartFile } from '../http/multipart.js'
 import type { Reply } from '../http/reply.js'
-import { checkQueryText, type HttpRequest, type RequestHead } from '../http/request.js'
+import type { HttpRequest, RequestHead } from '../http/request.js'
 import type { Admission, HttpRoute } from '../http/routes.js'
 import type { Uws } from '../http/uws.js'
 import { answerNotingCold } from '../events/cold-reads.js'
@@ -228,7 +228,6 @@ function answer(
   principal: Caller | null,
   request: HttpRequest,
 ): Reply | Promise<Reply> {
-  checkQueryText(request.queryText)
   const errors: FieldError[] = []
   const input = toInput(request, principal, {
     params: params === null ? {} : params(fromRecord(request.params), errors),

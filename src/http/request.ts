@@ -188,26 +188,17 @@ const invalid = (reason: string): Framing => ({ kind: 'invalid', reason })
  * @throws AppError bad_request on broken percent-encoding, NUL, or bytes that are not UTF-8
  */
 export function decodeSegment(raw: string): string {
-  const text = raw.includes('%') ? decodePercent(raw, 'path') : raw
+  const text = raw.includes('%') ? decodePercent(raw) : raw
   if (text.includes('\0') || text.includes('\ufffd')) {
     throw new AppError('bad_request', 'the path holds a NUL or invalid UTF-8')
   }
   return text
 }
 
-/**
- * Checks a query string, which `URLSearchParams` would read as another text.
- *
- * @throws AppError bad_request on broken percent-encoding, or bytes that are not UTF-8
- */
-export function checkQueryText(raw: string): void {
-  if (raw.includes('%')) decodePercent(raw, 'query string')
-}
-
-function decodePercent(raw: string, where: string): string {
+function decodePercent(raw: string): string {
   try {
     return decodeURIComponent(raw)
   } catch (cause) {
-    throw new AppError('bad_request', `the ${where} holds broken percent-encoding`, { cause })
+    throw new AppError('bad_request', 'the path holds broken percent-encoding', { cause })
   }
 }
