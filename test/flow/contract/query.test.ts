@@ -181,6 +181,12 @@ t.test('a field that is no parameter is asked for in q', async (t) => {
   t.match(JSON.stringify(body), 'q=trace:4bf92f35')
 })
 
+t.test('a percent sign that encodes nothing stands for itself', async (t) => {
+  const { body } = await service.call('GET /api/logs?q=severity:%zz')
+  t.match(body.detail.details.errors, [{ path: 'q', position: 9, length: 3 }])
+  t.equal((await service.call('GET /api/logs?q=100%')).status, 200)
+})
+
 t.test('a page of q is continued by its cursor, and by no other query', async (t) => {
   const first = await ask({ q: 'source:mail', limit: '2' })
   t.equal(first.body.items.length, 2)
