@@ -4,6 +4,8 @@ import type { TSchema } from '@sinclair/typebox'
 const MAX_FIELDS = 100
 /** More are of no use to anybody. */
 const MAX_FAULTS = 20
+/** Deeper than any body is. Whoever reads a value by recursion runs out of stack at some thousands. */
+const MAX_DEPTH = 32
 
 interface Fault {
   readonly path: string
@@ -11,15 +13,22 @@ interface Fault {
 }
 
 /**
- * The lists, texts and objects of a value that are larger than its schema allows. Ajv runs only on values without such faults,
+ * The lists, texts and objects of a value that are larger or deeper than its schema allows. Ajv runs only on values without such faults,
  * because its work and its errors grow with what a client sends: a list of 2,500 wrong words has an error for each word and each
  * alternative.
  */
 export function sizeFaults(schema: TSchema, value: unknown, path = ''): readonly Fault[] {
+  if (isDeeper(value, MAX_DEPTH))
+    return [{ path, message: `must NOT be nested deeper than ${MAX_DEPTH} levels` }]
   const faults: Fault[] = []
   collect(schema, value, path, faults)
   return faults
 }
+
+const isDeeper = (value: unknown, levels: number): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1)))
 
 function collect(schema: TSchema, value: unknown, path: string, faults: Fault[]): void {
   if (faults.length >= MAX_FAULTS) return

@@ -401,6 +401,21 @@ t.test('unknown paths, odd methods and broken escapes get an envelope', async (t
   }
 })
 
+t.test('a body that is nested without end is invalid, before a login and after it', async (t) => {
+  const deep = JSON.parse('['.repeat(4000) + ']'.repeat(4000))
+  for (const [request, json] of [
+    ['POST /api/auth/login', { email: deep, password: 'x' }],
+    ['POST /api/saved-views', { name: deep }],
+    ['POST /api/alert-rules', { name: deep }],
+    ['POST /api/alert-rules/import', { rules: deep }],
+  ] as const) {
+    const reply = await call(request, { json })
+    t.equal(reply.status, 422, request)
+    t.equal(code(reply), 'validation_error', request)
+    t.ok(isEnvelope(reply), request)
+  }
+})
+
 t.test('100 kB of query string are refused in the envelope', async (t) => {
   const port = Number(new URL(service.api).port)
   const target = `/api/logs?search=${'a'.repeat(100_000)}`

@@ -84,3 +84,28 @@ test('sizes are compared with the schema before anything else is', async (t) => 
     ).length <= 20,
   )
 })
+
+test('a value that is nested without end has one fault, wherever it stands', async (t) => {
+  const nested = (levels: number, open: string, close: string): unknown =>
+    JSON.parse(`${open.repeat(levels)}1${close.repeat(levels)}`)
+  const validator = createValidator()
+  for (const schema of [
+    Type.String({ maxLength: 9 }),
+    Type.Array(Type.Integer(), { maxItems: 9 }),
+    Type.Unknown(),
+  ])
+    for (const [open, close] of [
+      ['[', ']'],
+      ['{"a":', '}'],
+    ] as const) {
+      const check = validator.json(Type.Object({ email: schema }))
+      const errorsOf = (levels: number): readonly FieldError[] => {
+        const errors: FieldError[] = []
+        check({ email: nested(levels, open, close) }, errors)
+        return errors
+      }
+      t.match(errorsOf(100_000), [{ path: '', message: /nested deeper than 32 levels/ }])
+      t.match(errorsOf(32), [{ message: /nested deeper/ }], 'with the object around it')
+      t.notOk(errorsOf(31).some(({ message }) => message.includes('nested')))
+    }
+})
