@@ -320,16 +320,21 @@ const UNREAD = [400, 'document_parsing_exception'] as const
 const failure = (status: number, type: string, reason: string): string =>
   `"status":${status},"error":{"type":"${type}","reason":${quoted(reason)}}`
 
+/** More than clients send together in what they may send uncompressed; the event loop reads them, which takes about 10 ms. */
+const MAX_BUSY_ACTIONS = 2000
+
 /**
  * Answers a bulk request whose actions can't be taken right now: each of them may be sent again.
  *
  * @param params as the parser gets them
+ * @returns null for a request of more actions, or blank lines, than are answered one by one
  */
-export function writeBusyItems(bytes: Buffer, params: string, reason: string): string {
+export function writeBusyItems(bytes: Buffer, params: string, reason: string): string | null {
   const index = new URLSearchParams(params).get('index') ?? ''
   const lines = new Lines(bytes)
   const items: string[] = []
-  while (lines.skip()) {
+  for (let read = 0; lines.skip(); read++) {
+    if (read === MAX_BUSY_ACTIONS) return null
     if (lines.isBlank()) continue
     const action = readAction(lines.text(), index) ?? NO_OPERATION
     if (action.operation !== 'delete') lines.skip()

@@ -50,7 +50,7 @@ function toBusyReply(request: HttpRequest): Reply | null {
   if (body.length > BUSY_BYTES || readContentCoding(headers) !== 'identity') return null
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const jsonText = writeBusyItems(bytes, paramsOf(request), 'there is no room right now')
-  return { status: 200, headers: PRODUCT, jsonText }
+  return jsonText === null ? null : { status: 200, headers: PRODUCT, jsonText }
 }
 
 function toDocumentReply({ reply, errors }: BodyResult): Reply {

@@ -46,13 +46,23 @@ void test('a bulk request is answered action by action, in order', async (t) => 
 void test('actions for which there is no room may be sent again', async (t) => {
   const body = '{"create":{"_id":"1"}}\n{"message":"a"}\n{"delete":{"_index":"b","_id":"2"}}\n'
   const busy = { status: 429, error: { type: 'es_rejected_execution_exception', reason: 'full' } }
-  t.match(JSON.parse(writeBusyItems(Buffer.from(body), 'index=shop', 'full')), {
+  const items = writeBusyItems(Buffer.from(body), 'index=shop', 'full')
+  t.match(JSON.parse(items ?? ''), {
     errors: true,
     items: [
       { create: { _index: 'shop', _id: '1', ...busy } },
       { delete: { _index: 'b', _id: '2', ...busy } },
     ],
   })
+})
+
+void test('a bulk request of very many actions, or blank lines, is refused as a whole', async (t) => {
+  const busy = (body: string) => writeBusyItems(Buffer.from(body), '', 'full')
+  const action = '{"index":{}}\n{"message":"a"}\n'
+  t.equal(JSON.parse(busy(action.repeat(2000)) ?? '').items.length, 2000)
+  t.equal(busy(action.repeat(2001)), null)
+  t.equal(busy('{}\n'.repeat(349_500)), null)
+  t.equal(busy(' \n'.repeat(2001)), null)
 })
 
 void test('Loki in Snappy means the same as plain protobuf', async (t) => {
