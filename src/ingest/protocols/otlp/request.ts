@@ -38,19 +38,21 @@ export interface Visitor {
  * @throws AppError `bad_request` when it is neither
  */
 export function readRequest(bytes: Buffer, signal: Signal, visitor: Visitor): void {
-  if (isJson(bytes)) readJson(bytes, signal, visitor)
+  const isJson = mayBeJson(bytes)
+  const json = isJson ? parse(bytes) : undefined
+  if (isJson && (json !== undefined || bytes[0] !== LINE_END)) readJson(json, signal, visitor)
   else readProtobuf(bytes, signal, visitor)
 }
 
-/** A request in protobuf begins with its only field, whose byte is a line end in JSON. */
-function isJson(bytes: Buffer): boolean {
+/** The first byte of a request in protobuf, that of its only field. */
+const LINE_END = 0x0a
+
+/** Whether the body has the braces of an object. One in protobuf may have them, too. */
+function mayBeJson(bytes: Buffer): boolean {
   const start = bytes.findIndex((byte) => byte > 0x20)
   const isObject = bytes[start] === 0x7b
-  if (!isObject || bytes[0] !== 0x0a) return isObject
-  return (
-    bytes[bytes.findLastIndex((byte) => byte > 0x20)] === 0x7d &&
-    parseJson(bytes.toString()) !== undefined
-  )
+  if (!isObject || bytes[0] !== LINE_END) return isObject
+  return bytes[bytes.findLastIndex((byte) => byte > 0x20)] === 0x7d
 }
 
 function readProtobuf(bytes: Buffer, { item }: Signal, visitor: Visitor): void {
@@ -102,10 +104,15 @@ function describe(reader: MessageReader, form: MessageForm): JsonRecord {
 /** Limit of the values in one JSON request: many small values take JSON.parse up to 100 times the memory of their text. */
 const MAX_JSON_VALUES = 2_000_000
 
-function readJson(bytes: Buffer, { item, ...names }: Signal, { visit }: Visitor): void {
+/** @returns undefined when it is not JSON */
+function parse(bytes: Buffer): unknown {
   if (measure(bytes, 0, bytes.length).values > MAX_JSON_VALUES)
     throw new AppError('body_too_large', `the body has more than ${MAX_JSON_VALUES} JSON values`)
-  const request = toWellFormed(parseJson(bytes.toString('utf8')))
+  return parseJson(bytes.toString('utf8'))
+}
+
+function readJson(json: unknown, { item, ...names }: Signal, { visit }: Visitor): void {
+  const request = toWellFormed(json)
   if (!isRecord(request)) throw new AppError('bad_request', 'the body is not JSON of OTLP')
   for (const described of records(request[names.resources])) {
     const resource = attributesOf(fromJson(RESOURCE, described['resource']))

@@ -283,6 +283,13 @@ void test('each point of a metric is a record, which the next does not repeat', 
   t.equal(new Set(events.map(({ dedupKey }) => dedupKey)).size, 6)
 })
 
+void test('values of JSON are counted before it is parsed, whatever is before the brace', async (t) => {
+  // It is no JSON, so it would be refused as such if it was parsed first.
+  const many = `{"a":[${'{},'.repeat(2_000_001)}]}`
+  for (const before of ['', ' ', '\n', '\r\n', '\n\n'])
+    t.throws(() => decode('otlp/logs', Buffer.from(before + many)), { code: 'body_too_large' })
+})
+
 void test('protobuf means the same as JSON, and what is neither is refused', async (t) => {
   const bytes = protobufLogs()
   const { events } = decode('otlp/logs', bytes)
