@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 
 import { AppError } from '../model/errors.js'
 import { DAY_MS } from '../model/time.js'
@@ -9,7 +9,8 @@ export const WINDOW_MS = 300_000
 /** An instance that dies while it stores blocks repeats for at most this long. */
 const STORING_MS = 20_000
 const POLL_MS = 100
-const REMEMBERED_TOGETHER = 1_000
+/** Keys that are worked on in one turn of the event loop, which takes about 10 ms: a body may have 150,000. */
+const KEYS_AT_ONCE = 1_000
 const STORING = 'storing'
 const STORED = 'stored'
 
@@ -77,7 +78,7 @@ export function createOnce(seen: SeenKeys, seenHere: SeenKeys): Once {
         const stored: Claim['stored'] = async (of) => {
           await claim.stored(of)
           const mine = keys.filter((key, i) => claim.isNew[i] === true && of?.has(key) !== false)
-          await Promise.all(mine.map((key) => seenHere.set(key, STORED, WINDOW_MS)))
+          await inTurns(mine, (key) => seenHere.set(key, STORED, WINDOW_MS))
         }
         return { ...claim, stored }
       } catch (error) {
@@ -86,6 +87,34 @@ export function createOnce(seen: SeenKeys, seenHere: SeenKeys): Once {
       }
     },
   }
+}
+
+/**
+ * Works on some keys at a time, with a turn of the event loop in between.
+ *
+ * @param isLast of an outcome after which no further keys are begun
+ */
+async function inTurns<T>(
+  keys: readonly string[],
+  work: (key: string) => Promise<T>,
+  isLast: (outcome: T) => boolean = () => false,
+): Promise<readonly T[]> {
+  const outcomes: T[] = []
+  for (let at = 0; at < keys.length; at += KEYS_AT_ONCE) {
+    if (at > 0) await nextTurn()
+    const some = await Promise.all(keys.slice(at, at + KEYS_AT_ONCE).map(work))
+    outcomes.push(...some)
+    if (some.some(isLast)) break
+  }
+  return outcomes
+}
+
+/** As `inTurns`, where a key that fails must not keep the others back. */
+async function tryInTurns(
+  keys: readonly string[],
+  work: (key: string) => Promise<void>,
+): Promise<void> {
+  await inTurns(keys, (key) => work(key).catch(() => undefined))
 }
 
 const BEGAN = 'once:began'
@@ -111,12 +140,16 @@ async function claimIn(
   const value = [STORED, ...epochs.map((epoch) => epoch ?? '')].join(' ').trimEnd()
   const deadline = Date.now() + STORING_MS
   for (;;) {
-    const outcomes = await Promise.all(keys.map((key) => claimOne(seen, key, value)))
+    const outcomes = await inTurns(
+      keys,
+      (key) => claimOne(seen, key, value),
+      (outcome) => outcome === 'busy',
+    )
     const claimed = keys.filter((_, i) => outcomes[i] === 'new')
     if (!outcomes.includes('busy'))
       return await toClaim({ seen, keys, claimed, value, storedSince })
     // Two senders that each hold a part would wait for each other.
-    await Promise.allSettled(claimed.map((key) => seen.delete(key)))
+    await tryInTurns(claimed, (key) => seen.delete(key))
     if (Date.now() >= deadline) throw stillBusy()
     await sleep(POLL_MS * (1 + Math.random()))
   }
@@ -136,11 +169,9 @@ async function toClaim({ seen, keys, claimed, value, storedSince }: Claimed): Pr
     storedSince === null || claimed.length === 0
       ? new Set<string>()
       : await storedSince(claimed, Date.now() - WINDOW_MS)
-  await Promise.allSettled([...found].map((key) => seen.set(key, value, WINDOW_MS)))
+  await tryInTurns([...found], (key) => seen.set(key, value, WINDOW_MS))
   const mine = new Set(claimed.filter((key) => !found.has(key)))
-  const each = async (work: (key: string) => Promise<void>): Promise<void> => {
-    await Promise.allSettled([...mine].map(work))
-  }
+  const each = (work: (key: string) => Promise<void>): Promise<void> => tryInTurns([...mine], work)
   return {
     isNew: keys.map((key) => mine.has(key)),
     stored: (of) =>
@@ -196,8 +227,7 @@ export async function rememberStored(
     const found = await seen.get(key)
     if (found === null || found === STORING) await seen.set(key, STORED, WINDOW_MS)
   }
-  for (let at = 0; at < keys.length; at += REMEMBERED_TOGETHER)
-    await Promise.all(keys.slice(at, at + REMEMBERED_TOGETHER).map(remember))
+  await inTurns(keys, remember)
 }
 
 /**
