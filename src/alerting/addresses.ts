@@ -16,6 +16,7 @@ const FORBIDDEN = blockList([
   ['fe80::', 9, 'ipv6'],
   ['ff00::', 8, 'ipv6'],
   // Translations of IPv4 addresses, and tunnels to them.
+  ['::ffff:0:0:0', 96, 'ipv6'],
   ['64:ff9b::', 96, 'ipv6'],
   ['64:ff9b:1::', 48, 'ipv6'],
   ['2001::', 32, 'ipv6'],

@@ -11,6 +11,7 @@ const ALWAYS = [
   '[ff02::1]',
   '[::ffff:169.254.169.254]',
   '[::ffff:a9fe:a9fe]',
+  '[::ffff:0:a9fe:a9fe]',
   '[64:ff9b::a9fe:a9fe]',
   '[64:ff9b:1::a9fe:a9fe]',
   '[2001:0:a9fe:a9fe::1]',
