@@ -1,3 +1,5 @@
+import { AppError } from '../../model/errors.js'
+
 const QUOTE = 0x22
 const COMMA = 0x2c
 const BRACKET = 0x5b
@@ -23,6 +25,52 @@ export const TOO_MANY_VALUES = {
 export const hasTooManyValues = (bytes: Uint8Array, from: number, to: number): boolean =>
   // A value takes two bytes.
   (to - from) / 2 > RECORD_VALUES && measure(bytes, from, to).values > RECORD_VALUES
+
+/** Limit of the values in one request of JSON: JSON.parse takes up to 100 times the memory of a text of many small values. */
+const REQUEST_VALUES = 2_000_000
+
+/**
+ * Checks a request before it is parsed, whatever it is.
+ *
+ * @throws AppError `body_too_large` for too many values, or too many members of one object
+ */
+export function checkRequest(bytes: Uint8Array): void {
+  let values = 0
+  /** Of the object that is open, less than any limit in an array; and those of what is around it. */
+  let members = 0
+  const around: number[] = []
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] ?? 0
+    switch (byte) {
+      case QUOTE:
+        at = endOfText(bytes, at, bytes.length)
+        break
+      case BRACE:
+      case BRACKET:
+        values++
+        around.push(members)
+        members = byte === BRACE ? 1 : -REQUEST_VALUES
+        break
+      case BRACE + CLOSING:
+      case BRACKET + CLOSING:
+        members = around.pop() ?? 0
+        break
+      case COMMA:
+        values++
+        members++
+    }
+    checkCounts(values, members)
+  }
+}
+
+function checkCounts(values: number, members: number): void {
+  if (values > REQUEST_VALUES) throw tooMany(`${REQUEST_VALUES} JSON values`)
+  // JSON.parse takes seconds for an object of 600,000 names.
+  if (members > RECORD_VALUES) throw tooMany(`${RECORD_VALUES} members in one object`)
+}
+
+const tooMany = (what: string): AppError =>
+  new AppError('body_too_large', `the body has more than ${what}`)
 
 export interface JsonSize {
   /** Offset of the comma or the closing bracket after the value; where the text ends without one. */

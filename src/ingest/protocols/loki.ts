@@ -5,7 +5,7 @@ import type { Reply } from '../../http/reply.js'
 import { httpRoute } from '../../http/routes.js'
 import { INGEST_BYTES } from '../block.js'
 import { isStream, MAX_CHARS, usableSource } from '../formats/draft.js'
-import { measure } from '../formats/json-size.js'
+import { checkRequest } from '../formats/json-size.js'
 import { parseJson, rawText } from '../formats/json-text.js'
 import { isRecord, type JsonRecord, toWellFormed } from '../formats/json-value.js'
 import { readLogfmt } from '../formats/logfmt.js'
@@ -166,12 +166,8 @@ function parseLabels(text: string): JsonRecord {
   return labels
 }
 
-/** Limit of the values of a body in JSON, of which JSON.parse takes 100 times the memory of the text. */
-const MAX_JSON_VALUES = 2_000_000
-
 function readJson(bytes: Buffer, context: DecodeContext, decoder: RecordDecoder): void {
-  if (measure(bytes, 0, bytes.length).values > MAX_JSON_VALUES)
-    throw new AppError('body_too_large', `the body has more than ${MAX_JSON_VALUES} JSON values`)
+  checkRequest(bytes)
   const request = toWellFormed(parseJson(bytes.toString('utf8')))
   if (!isRecord(request) || !Array.isArray(request['streams']))
     throw new AppError('bad_request', 'the body is not JSON with streams')

@@ -20,8 +20,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { test } from 'tap'
 import { decodeIngest } from '../../../src/ingest/formats/ndjson.js'
 import { Zones } from '../../../src/ingest/formats/zone.js'
-import type { CanonicalEvent } from '../../../src/model/event.js'
+import type { CanonicalEvent, EventSink } from '../../../src/model/event.js'
 import type { BlockResult, BodyTask, ProtocolFormat, RowBlock } from '../../../src/ingest/block.js'
+import type { RecordTaker } from '../../../src/ingest/record-rows.js'
 import { replyBytes, type ReplyText } from '../../../src/ingest/reply-text.js'
 import { parserOf } from '../../../src/ingest/protocols/table.js'
 import { PRIORITIES } from '../../../src/ingest/protocols/syslog/priority.js'
@@ -35,8 +36,10 @@ import {
   CONSTANT_TEXTS,
   createBlock,
   createEncoder,
+  createEncoders,
   encode,
   MAX_MESSAGE,
+  readBothWays,
   shown,
 } from './encode-bodies.js'
 import { collect, ingestContext, NOW } from './formats/collect.js'
@@ -603,6 +606,27 @@ void test('a bulk request means the same whether its documents are parsed or not
     )
   })
   t.ok(accepted > 500, `${accepted} accepted`)
+})
+
+void test('blank lines between the actions of a bulk request are passed over together', async (t) => {
+  const pair = '{"create":{"_index":"a"}}\n{"message":"up"}\n'
+  for (const blank of ['\n', '\r\n', ' \t\n', '\u00a0\n']) {
+    let searches = 0
+    const body = Buffer.from(`${pair}${blank.repeat(5000)}${pair}${blank.repeat(5000)}`)
+    const read = (sink: EventSink, taker: RecordTaker | null): void => {
+      const takeHeaded = taker?.takeHeaded.bind(taker)
+      if (taker !== null && takeHeaded !== undefined)
+        taker.takeHeaded = (from, most) => {
+          searches++
+          return takeHeaded(from, most)
+        }
+      const reply = parserOf('elasticsearch/bulk')(body, ingestContext, sink, taker)
+      t.equal(JSON.parse(replyBytes(reply?.([]) as ReplyText).toString()).items.length, 2)
+    }
+    const [objects, taken] = readBothWays(createEncoders(), read)
+    t.same(taken, objects)
+    t.ok(searches > 0 && searches <= 4, `${searches} searches for documents`)
+  }
 })
 
 void test('documents of known actions are not parsed', (t) => {

@@ -11,7 +11,7 @@ import type { ReplyWriter } from '../protocol.js'
 import { RecordFeed } from '../record-feed.js'
 
 const NEWLINE = 10
-const BRACE = 0x7b
+const ASCII_BLANKS: ReadonlySet<number> = new Set([0x09, 0x0b, 0x0c, 0x0d, 0x20])
 
 const OPERATIONS = ['index', 'create', 'update', 'delete'] as const
 type Operation = (typeof OPERATIONS)[number]
@@ -42,8 +42,7 @@ export function decodeBulk(
   const known = new KnownActions(documents.defaultIndex)
   for (;;) {
     for (const no of documents.takeKnown(lines)) actions.push(known.at(no))
-    if (!lines.skip()) break
-    if (lines.isBlank()) continue
+    if (!lines.skipToText()) break
     const { action, no } = known.read(lines)
     const line = actions.length + 1
     if (action === null) documents.reject(line, NO_ACTION, lines.text())
@@ -106,9 +105,9 @@ class Lines {
 
   /** Whether the last line is nothing but blanks. */
   isBlank(): boolean {
-    const first = this.#bytes[this.from] ?? 0
-    // Most lines begin with a brace.
-    return this.from === this.to || (first !== BRACE && this.text() === '')
+    let at = this.from
+    while (at < this.to && ASCII_BLANKS.has(this.#bytes[at] ?? 0)) at++
+    return at === this.to || ((this.#bytes[at] ?? 0) > 0x7f && this.text() === '')
   }
 
   /** Skips a line that another reader has taken. */
@@ -119,6 +118,12 @@ class Lines {
   /** Where the next line begins. */
   get at(): number {
     return this.#at
+  }
+
+  /** Passes over blank lines, of which a body may have millions, and one that is not. @returns false after the last */
+  skipToText(): boolean {
+    while (this.skip()) if (!this.isBlank()) return true
+    return false
   }
 
   /** Passes over a line. @returns false after the last */

@@ -1,5 +1,5 @@
 import { AppError } from '../../../model/errors.js'
-import { measure } from '../../formats/json-size.js'
+import { checkRequest } from '../../formats/json-size.js'
 import { parseJson } from '../../formats/json-text.js'
 import { isRecord, type JsonRecord, toWellFormed } from '../../formats/json-value.js'
 import { fromJson, type MessageForm, MessageReader } from '../message-form.js'
@@ -101,13 +101,9 @@ function describe(reader: MessageReader, form: MessageForm): JsonRecord {
   return found
 }
 
-/** Limit of the values in one JSON request: many small values take JSON.parse up to 100 times the memory of their text. */
-const MAX_JSON_VALUES = 2_000_000
-
 /** @returns undefined when it is not JSON */
 function parse(bytes: Buffer): unknown {
-  if (measure(bytes, 0, bytes.length).values > MAX_JSON_VALUES)
-    throw new AppError('body_too_large', `the body has more than ${MAX_JSON_VALUES} JSON values`)
+  checkRequest(bytes)
   return parseJson(bytes.toString('utf8'))
 }
 

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { test } from 'tap'
 import { decodeIngest } from '../../../../src/ingest/formats/ndjson.js'
 import { decodeUpload } from '../../../../src/ingest/formats/upload.js'
-import { itemEnds, measure } from '../../../../src/ingest/formats/json-size.js'
+import { checkRequest, itemEnds, measure } from '../../../../src/ingest/formats/json-size.js'
 import type { Rejection } from '../../../../src/model/event.js'
 
 const CONTEXT = {
@@ -114,4 +114,18 @@ void test('a file of very many values is refused before it is parsed', async (t)
       await t.rejects(decodeUpload(type, Buffer.from(body), context, sink), {
         code: 'file_parse_error',
       })
+})
+
+void test('a request of JSON may have many values, but no object as many members', async (t) => {
+  const check = (text: string) => checkRequest(Buffer.from(text))
+  const object = (members: number): string =>
+    `{${Array.from({ length: members }, (_, i) => `"k${i}":"a,{"`).join()}}`
+  check(object(50_000))
+  check(`{"a":[${`${object(40_000)},`.repeat(4)}1],"b":{"c":${object(40_000)},"d":1}}`)
+  check(`[${'1,'.repeat(1_900_000)}1]`)
+  const wide = object(50_001)
+  for (const text of [wide, `[${wide}]`, `{"a":[[{"b":${wide}}]]}`, `]}${wide}`, wide.slice(0, -1)])
+    t.throws(() => check(text), { code: 'body_too_large', message: /50000 members/ })
+  for (const text of [`[${'1,'.repeat(2_000_001)}1]`, '['.repeat(2_000_001)])
+    t.throws(() => check(text), { code: 'body_too_large', message: /2000000 JSON values/ })
 })
