@@ -71,7 +71,11 @@ export function Found(props: FoundProps) {
   const { rows, error } = useRows(run, runKey, turn)
   const [current, setCurrent] = useState(-1)
   const [variable, setVariable] = useState<PressedVariable | null>(null)
-  useEffect(() => setCurrent(-1), [runKey])
+  const next = useRef(-1)
+  useEffect(() => {
+    setCurrent(next.current)
+    next.current = -1
+  }, [runKey])
   correction.onCorrected.current = (row) => rows?.replace(row)
   const opened = useRef(openId)
   opened.current = openId
@@ -104,7 +108,15 @@ export function Found(props: FoundProps) {
       {
         key: 'm',
         label: 'mute the template of the event',
-        run: () => row !== undefined && onLine(without(run.line, 'template', row.template_id)),
+        run: () => {
+          if (row === undefined) return
+          const { id, template_id: muted } = row
+          const place = rows.placeOf(id)
+          const gone = rows.between(0, place).filter((one) => one.template_id === muted)
+          // What takes the place of the event is current.
+          next.current = place - gone.length
+          onLine(without(run.line, 'template', muted))
+        },
       },
       {
         key: 'y',
