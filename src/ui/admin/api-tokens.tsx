@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 
 import { act } from '../lib/act.js'
-import { call, told } from '../lib/api.js'
+import { call } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
 import { learnPeople, personName } from '../lib/people.js'
@@ -11,6 +11,7 @@ import { FormDialog } from '../shell/form-dialog.js'
 import { MoreButton } from '../shell/more-button.js'
 import { Sure } from '../shell/sure.js'
 import { When } from '../shell/when.js'
+import { Problem } from '../shell/problem.js'
 
 interface TokenRow {
   readonly id: string
@@ -28,7 +29,7 @@ export function ApiTokens() {
   const list = usePaged<TokenRow>('/api/api-tokens', { limit: 100 })
   const [isMaking, setMaking] = useState(false)
   useEffect(learnPeople, [])
-  if (list.error !== null) return <p class="problem">{told(list.error)}</p>
+  if (list.error !== null) return <Problem of={list} />
   return (
     <>
       <p class="line above-table">

@@ -1,11 +1,11 @@
 import { useEffect } from 'preact/hooks'
 
-import { told } from '../lib/api.js'
 import { learnPeople, personName } from '../lib/people.js'
 import { usePaged } from '../lib/paged.js'
 import { place, setParams } from '../lib/router.js'
 import { MoreButton } from '../shell/more-button.js'
 import { When } from '../shell/when.js'
+import { Problem } from '../shell/problem.js'
 
 interface Entry {
   readonly id: string
@@ -24,7 +24,7 @@ export function Audit() {
   const actor = place.value.params.get('actor')
   const list = usePaged<Entry>('/api/monitoring/audit', { limit: 100, action, actor_id: actor })
   useEffect(learnPeople, [])
-  if (list.error !== null) return <p class="problem">{told(list.error)}</p>
+  if (list.error !== null) return <Problem of={list} />
   return (
     <>
       {(action !== null || actor !== null) && (

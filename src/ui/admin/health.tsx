@@ -1,4 +1,4 @@
-import { call, told } from '../lib/api.js'
+import { call } from '../lib/api.js'
 import { count, perSecond } from '../lib/format.js'
 import { useLoad } from '../lib/load.js'
 import { may } from '../lib/session.js'
@@ -6,6 +6,7 @@ import { duration } from '../lib/time.js'
 import { act } from '../lib/act.js'
 import { Sure } from '../shell/sure.js'
 import { When } from '../shell/when.js'
+import { Problem } from '../shell/problem.js'
 
 interface Check {
   readonly status: string
@@ -51,10 +52,11 @@ export function Health() {
   if (health.value === null && health.error === null) return null
   return (
     <>
-      {health.error !== null && <p class="problem">{told(health.error)}</p>}
+      <Problem of={health} />
       {health.value !== null && <Checks reply={health.value} />}
       <section class="card flush">
         <h2>What came in since the start, by protocol and source</h2>
+        <Problem of={collectors} />
         {collectors.value !== null && <Collectors all={collectors.value} />}
       </section>
       {may('admin') && <Clear />}

@@ -1,8 +1,9 @@
 import { act } from '../lib/act.js'
-import { call, told } from '../lib/api.js'
+import { call } from '../lib/api.js'
 import { usePaged } from '../lib/paged.js'
 import { MoreButton } from '../shell/more-button.js'
 import { When } from '../shell/when.js'
+import { Problem } from '../shell/problem.js'
 
 interface Session {
   readonly id: string
@@ -17,7 +18,7 @@ interface Session {
 /** Where the user is logged in. */
 export function Sessions() {
   const list = usePaged<Session>('/api/auth/sessions', { limit: 100 })
-  if (list.error !== null) return <p class="problem">{told(list.error)}</p>
+  if (list.error !== null) return <Problem of={list} />
   const end = (path: string, said: string): void =>
     void act(call(path, { method: 'DELETE' }), said).then(() => list.reload())
   return (

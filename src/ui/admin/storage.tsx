@@ -1,7 +1,8 @@
-import { call, told } from '../lib/api.js'
+import { call } from '../lib/api.js'
 import { count, percent } from '../lib/format.js'
 import { useLoad } from '../lib/load.js'
 import { When } from '../shell/when.js'
+import { Problem } from '../shell/problem.js'
 
 interface StorageReply {
   readonly retention_days: number
@@ -35,17 +36,16 @@ function size(bytes: number): string {
 
 /** How long events are kept, and what they take on the disk. */
 export function Storage() {
-  const { value, error } = useLoad('storage', (signal) =>
+  const loaded = useLoad('storage', (signal) =>
     call<StorageReply>('/api/monitoring/storage', { signal }),
   )
-  if (error !== null) return <p class="problem">{told(error)}</p>
-  if (value === null) return null
+  if (loaded.value === null) return <Problem of={loaded} />
   return (
     <>
-      <Limits reply={value} />
+      <Limits reply={loaded.value} />
       <section class="card flush">
         <h2>Stored, by how long it is kept</h2>
-        <Stored reply={value} />
+        <Stored reply={loaded.value} />
       </section>
     </>
   )

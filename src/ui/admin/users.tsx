@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 
 import { act } from '../lib/act.js'
-import { call, told } from '../lib/api.js'
+import { call } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
 import { may, user, type User } from '../lib/session.js'
@@ -9,6 +9,7 @@ import { FormDialog } from '../shell/form-dialog.js'
 import { MoreButton } from '../shell/more-button.js'
 import { Sure } from '../shell/sure.js'
 import { When } from '../shell/when.js'
+import { Problem } from '../shell/problem.js'
 
 interface Person extends User {
   readonly is_active: boolean
@@ -28,7 +29,7 @@ export function Users() {
   const [isAdding, setAdding] = useState(false)
   const change = (work: Promise<unknown>, said: string): void =>
     void act(work, said).then(() => list.reload())
-  if (list.error !== null) return <p class="problem">{told(list.error)}</p>
+  if (list.error !== null) return <Problem of={list} />
   return (
     <>
       <p class="line above-table">

@@ -1,11 +1,12 @@
 import { useEffect, useRef } from 'preact/hooks'
 
-import { call, pathWith, told } from '../lib/api.js'
+import { call, pathWith } from '../lib/api.js'
 import { useLoad } from '../lib/load.js'
 import { oneLine } from '../lib/message.js'
 import { zone } from '../lib/settings.js'
 import { preciseClock } from '../lib/time.js'
 import type { Detail, Row } from './rows.js'
+import { Problem } from '../shell/problem.js'
 
 interface ContextReply {
   readonly before: { readonly items: readonly Row[] }
@@ -23,7 +24,7 @@ interface ContextProps {
 /** What the same source wrote around an event, oldest first as in a log file. */
 export function ContextView({ event, onOpen }: ContextProps) {
   const same = event.host === '' ? 'source' : 'source,host'
-  const { value, error } = useLoad(`context ${event.id}`, (signal) =>
+  const loaded = useLoad(`context ${event.id}`, (signal) =>
     call<ContextReply>(
       pathWith(`/api/logs/${event.id}/context`, {
         before: EACH,
@@ -34,12 +35,13 @@ export function ContextView({ event, onOpen }: ContextProps) {
       { signal },
     ),
   )
+  const { value } = loaded
   const list = useRef<HTMLOListElement>(null)
   useEffect(
     () => list.current?.querySelector('[aria-current="true"]')?.scrollIntoView({ block: 'center' }),
     [value],
   )
-  if (error !== null) return <p class="problem">{told(error)}</p>
+  if (loaded.error !== null) return <Problem of={loaded} />
   if (value === null) return null
   const byTime = (items: readonly Row[]): readonly Row[] =>
     items.toSorted((a, b) => a.timestamp.localeCompare(b.timestamp) || a.id - b.id)

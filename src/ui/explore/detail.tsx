@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
-import { call, pathWith, told } from '../lib/api.js'
+import { call, pathWith } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { useKeys } from '../lib/keys.js'
 import { useLoad } from '../lib/load.js'
@@ -16,6 +16,7 @@ import type { Detail } from './rows.js'
 import { TraceView } from './trace.js'
 import { Variables } from './variables.js'
 import { PriorityChoice } from '../shell/priority-choice.js'
+import { Problem } from '../shell/problem.js'
 
 const TABS = ['fields', 'context', 'trace', 'why', 'json'] as const
 export type Tab = (typeof TABS)[number]
@@ -55,7 +56,7 @@ export function DetailPanel(props: DetailProps) {
     <aside class="detail" aria-label="Event">
       <header>
         {event === null ? (
-          <span class="note">{loaded.error === null ? ' ' : told(loaded.error)}</span>
+          <Problem of={loaded} what="event" />
         ) : (
           <Head event={event} onCorrect={props.onCorrect} />
         )}
@@ -313,10 +314,11 @@ function FieldRows({ rows, areAttributes = false, line, onLine }: FieldRowsProps
 
 /** All of the event, its whole message included. */
 function Json({ id, revision }: { readonly id: number; readonly revision: number }) {
-  const { value, error } = useLoad(`JSON ${id} ${revision}`, (signal) =>
+  const loaded = useLoad(`JSON ${id} ${revision}`, (signal) =>
     call<Detail>(`/api/logs/${id}`, { signal }),
   )
-  if (error !== null) return <p class="problem">{told(error)}</p>
+  const { value } = loaded
+  if (loaded.error !== null) return <Problem of={loaded} />
   if (value === null) return null
   const text = JSON.stringify(value, null, 2)
   return (

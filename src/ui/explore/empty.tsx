@@ -9,6 +9,7 @@ import { setRange } from '../lib/range.js'
 import { SendLogs } from '../sources/send-logs.js'
 import { askHistogram, type Run } from './answers.js'
 import type { Page } from './rows.js'
+import { Problem } from '../shell/problem.js'
 
 interface Finding {
   /** Events of the time range, whatever the line. */
@@ -57,7 +58,14 @@ interface NothingFoundProps {
 /** Says what empties a result: the time range, or one of the clauses. */
 export function NothingFound({ run, onLine }: NothingFoundProps) {
   const key = `empty ${run.line} ${run.span.fromMs} ${run.span.toMs}`
-  const { value } = useLoad(key, (signal) => find(run, signal))
+  const loaded = useLoad(key, (signal) => find(run, signal))
+  const { value } = loaded
+  if (loaded.error !== null)
+    return (
+      <div class="found empty">
+        <Problem of={loaded} />
+      </div>
+    )
   if (value === null) return <div class="found waiting" aria-busy="true" />
   const { all, looser, newestMs, isNew } = value
   if (isNew)

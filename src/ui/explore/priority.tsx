@@ -1,7 +1,8 @@
-import { call, told } from '../lib/api.js'
+import { call } from '../lib/api.js'
 import { percent } from '../lib/format.js'
 import { useLoad } from '../lib/load.js'
 import type { Detail } from './rows.js'
+import { Problem } from '../shell/problem.js'
 
 interface Explanation {
   readonly priority_source: string
@@ -28,10 +29,11 @@ const REASONS: Readonly<Record<string, string>> = {
 
 /** Why the event has its priority: the parts of the model's score. */
 export function Priority({ event }: PriorityProps) {
-  const { value, error } = useLoad(`explain ${event.id} ${event.priority}`, (signal) =>
+  const loaded = useLoad(`explain ${event.id} ${event.priority}`, (signal) =>
     call<Explanation>(`/api/logs/${event.id}/explain`, { signal }),
   )
-  if (error !== null) return <p class="problem">{told(error)}</p>
+  const { value } = loaded
+  if (loaded.error !== null) return <Problem of={loaded} />
   if (value === null) return null
   const { model, priority_source: by } = value
   const most = Math.max(...model.contributions.map(({ points }) => Math.abs(points)), 0.01)

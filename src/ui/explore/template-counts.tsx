@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks'
 
-import { call, pathWith, told } from '../lib/api.js'
+import { call, pathWith } from '../lib/api.js'
 import { counted, percent, short } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
@@ -9,6 +9,7 @@ import { addressOf, place } from '../lib/router.js'
 import { TemplateText } from '../lib/template-text.js'
 import { runParams, type FacetReply, type Run } from './answers.js'
 import { learnTemplates, templateText } from './templates-known.js'
+import { Problem } from '../shell/problem.js'
 
 const MOST = 100
 
@@ -20,17 +21,18 @@ interface TemplateCountsProps {
 
 /** What was found, by the template of the message: a press asks for one, with Alt for all others. */
 export function TemplateCounts({ run, runKey, onLine }: TemplateCountsProps) {
-  const { value, error } = useLoad(`templates ${runKey}`, (signal) =>
+  const loaded = useLoad(`templates ${runKey}`, (signal) =>
     call<FacetReply>(
       pathWith('/api/logs/facets', { ...runParams(run), fields: 'template', top: MOST }),
       { signal },
     ),
   )
+  const { value } = loaded
   useEffect(() => learnTemplates(value?.facets[0]?.values.map((one) => one.value) ?? []))
-  if (error !== null)
+  if (loaded.error !== null)
     return (
-      <section class="found empty" role="alert">
-        <p>{told(error)}</p>
+      <section class="found empty">
+        <Problem of={loaded} />
       </section>
     )
   const facet = value?.facets[0]

@@ -1,8 +1,9 @@
-import { call, told } from '../lib/api.js'
+import { call } from '../lib/api.js'
 import { counted } from '../lib/format.js'
 import { useLoad } from '../lib/load.js'
 import { oneLine } from '../lib/message.js'
 import type { Detail, Row } from './rows.js'
+import { Problem } from '../shell/problem.js'
 
 interface Span extends Row {
   readonly depth: number
@@ -31,10 +32,11 @@ const seconds = (ms: number): string =>
 
 /** The spans and events of a trace over its time. */
 export function TraceView({ event, onOpen }: TraceProps) {
-  const { value, error } = useLoad(`trace ${event.trace_id}`, (signal) =>
+  const loaded = useLoad(`trace ${event.trace_id}`, (signal) =>
     call<TraceReply>(`/api/traces/${encodeURIComponent(event.trace_id)}`, { signal }),
   )
-  if (error !== null) return <p class="problem">{told(error)}</p>
+  const { value } = loaded
+  if (loaded.error !== null) return <Problem of={loaded} />
   if (value === null) return null
   const startMs = Date.parse(value.start ?? event.timestamp)
   const wholeMs = Math.max(1, value.duration_ms)

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 
 import { act } from '../lib/act.js'
-import { call, told } from '../lib/api.js'
+import { call } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
 import { recentLines } from '../lib/recent.js'
@@ -9,6 +9,7 @@ import { addressOf, go, place, setParams } from '../lib/router.js'
 import type { SavedView, ViewKind } from '../lib/saved-view.js'
 import { may, user } from '../lib/session.js'
 import { formTexts } from '../shell/form.js'
+import { Problem } from '../shell/problem.js'
 
 const PATH = '/api/saved-views'
 
@@ -27,7 +28,7 @@ export function ViewChoices({ close }: { readonly close: () => void }) {
       <button class="item" onClick={() => setSaving(true)}>
         <Icon name="plus" size={14} /> Save this view …
       </button>
-      {list.error !== null && <p class="problem">{told(list.error)}</p>}
+      <Problem of={list} />
       {views.length > 0 && <h3>Saved</h3>}
       {views.map((view) => (
         <div key={view.id} class="saved">

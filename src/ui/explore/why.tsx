@@ -1,6 +1,6 @@
 import { Contributions } from '../insights/contributions.js'
 import type { Explanation } from '../insights/insight-answers.js'
-import { call, told } from '../lib/api.js'
+import { call } from '../lib/api.js'
 import { count } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useKeys } from '../lib/keys.js'
@@ -8,6 +8,7 @@ import { useLoad } from '../lib/load.js'
 import { setRange } from '../lib/range.js'
 import { zone } from '../lib/settings.js'
 import { rangeLabel } from '../lib/time.js'
+import { Problem } from '../shell/problem.js'
 
 interface WhyProps {
   readonly line: string
@@ -24,13 +25,14 @@ interface Reply extends Explanation {
 /** What is otherwise in a span that was chosen in the histogram than in the time before it. */
 export function WhyPanel({ line, span, onClose }: WhyProps) {
   const [from = '', to = ''] = span.split('..')
-  const { value, error } = useLoad(`why ${line} ${span}`, (signal) =>
+  const loaded = useLoad(`why ${line} ${span}`, (signal) =>
     call<Reply>('/api/ai-insights/explain', {
       method: 'POST',
       json: { q: line, start_time: from, end_time: to },
       signal,
     }),
   )
+  const { value, error } = loaded
   useKeys('Why this?', [{ key: 'Escape', label: 'close the explanation', run: onClose }])
   return (
     <aside class="detail why-panel" aria-label="Why this?">
@@ -44,7 +46,7 @@ export function WhyPanel({ line, span, onClose }: WhyProps) {
         </button>
       </header>
       <div class="tab-panel" tabIndex={0} role="region" aria-label="What explains it">
-        {error !== null && <p class="problem">{told(error)}</p>}
+        <Problem of={loaded} />
         {value === null && error === null && <div class="found waiting" aria-busy="true" />}
         {value !== null && (
           <>

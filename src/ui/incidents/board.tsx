@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks'
 
-import { told } from '../lib/api.js'
+import { Named } from '../explore/named.js'
 import { Icon } from '../lib/icon.js'
 import { learnPeople, personName } from '../lib/people.js'
 import { usePaged } from '../lib/paged.js'
@@ -11,6 +11,7 @@ import { draft } from '../shell/open-dialogs.js'
 import { TopBar } from '../shell/top-bar.js'
 import { When } from '../shell/when.js'
 import type { IncidentFacts, Status } from './incident-answers.js'
+import { Problem } from '../shell/problem.js'
 
 /** The columns of the board; closed incidents are listed on their own. */
 const COLUMNS = ['open', 'acknowledged', 'investigating', 'resolved'] as const
@@ -61,7 +62,7 @@ export function Board() {
         )}
       </TopBar>
       <div class="scroll">
-        {list.error !== null && <p class="problem">{told(list.error)}</p>}
+        <Problem of={list} />
         {list.items?.length === 0 && <NoIncident isClosed={isClosed} />}
         {list.items !== null && list.items.length > 0 && (
           <div class="board">
@@ -110,7 +111,9 @@ const Column = ({ status, all }: ColumnProps) => (
             class={`incident-card ${incident.severity.toLowerCase()}`}
             href={`/incidents/${incident.id}`}
           >
-            <strong>{incident.title}</strong>
+            <strong>
+              <Named text={incident.title} />
+            </strong>
             <span class="facts">
               <span class={`badge ${incident.severity.toLowerCase()}`}>{incident.severity}</span>
               {incident.source !== null && <span>{incident.source}</span>}

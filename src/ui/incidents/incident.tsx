@@ -9,21 +9,22 @@ import { learnPeople, people, personName } from '../lib/people.js'
 import { may, user } from '../lib/session.js'
 import { zone } from '../lib/settings.js'
 import { duration, rangeLabel } from '../lib/time.js'
-import { toldOf } from '../lib/told-of.js'
 import { formTexts } from '../shell/form.js'
 import { PriorityChoice } from '../shell/priority-choice.js'
 import { TopBar } from '../shell/top-bar.js'
 import { When } from '../shell/when.js'
 import { MOVES, NEXT, transition, type Incident } from './incident-answers.js'
+import { Problem } from '../shell/problem.js'
+import { Named } from '../explore/named.js'
 
 /** One incident: how far it is, what is known, what was done. */
 export function IncidentScreen({ id }: { readonly id: string }) {
   const [changed, setChanged] = useState<Incident | null>(null)
-  const { value, error } = useLoad(`incident ${id}`, (signal) =>
+  const loaded = useLoad(`incident ${id}`, (signal) =>
     call<Incident>(`/api/incidents/${id}`, { signal }),
   )
   useEffect(learnPeople, [])
-  const incident = changed?.id === id ? changed : value
+  const incident = changed?.id === id ? changed : loaded.value
   useEffect(() => {
     document.title = incident?.title ?? 'Incident'
   }, [incident?.title])
@@ -39,7 +40,7 @@ export function IncidentScreen({ id }: { readonly id: string }) {
         <a class="back" href="/incidents">
           <Icon name="chevron-left" size={14} /> Incidents
         </a>
-        {error !== null && <p class="problem">{toldOf('incident', error)}</p>}
+        <Problem of={loaded} what="incident" />
         {incident !== null && (
           <>
             <Head incident={incident} onChange={change} onMoved={setChanged} />
@@ -71,7 +72,9 @@ function Head({ incident, onChange, onMoved }: HeadProps) {
   const isManager = may('manager')
   return (
     <header class="incident-head">
-      <h2>{incident.title}</h2>
+      <h2>
+        <Named text={incident.title} />
+      </h2>
       <div class="line">
         <PriorityChoice
           chosen={severity}
@@ -246,7 +249,7 @@ function EvidenceList({ incident, onChange }: PartProps) {
         {evidence.map((one, i) => (
           <li key={i}>
             <a href={pathWith('/explore', { q: one.q, from: one.from, to: one.to })}>
-              <code>{one.q === '' ? 'all events' : one.q}</code>
+              <code>{one.q === '' ? 'all events' : <Named text={one.q} />}</code>
               <span class="note">{rangeLabel(one, zone.value, Date.now())}</span>
             </a>
             <b title="occurrences, as they were then">{count(one.count)}</b>

@@ -10,6 +10,7 @@ import { FormDialog } from '../shell/form-dialog.js'
 import { draft } from '../shell/open-dialogs.js'
 import { PriorityChoice } from '../shell/priority-choice.js'
 import { addEvidence, openIncident, type IncidentFacts } from './incident-answers.js'
+import { Named } from '../explore/named.js'
 
 /** Opens an incident with what was found, or adds it to one that is open. */
 export function NewIncident() {
@@ -84,7 +85,7 @@ function OpenOnes({ given, onAdd }: OpenOnesProps) {
           <li key={one.id}>
             <button type="button" class="item" onClick={() => onAdd(one)}>
               <span class={`badge ${one.severity.toLowerCase()}`}>{one.severity}</span>
-              {one.title}
+              <Named text={one.title} />
             </button>
           </li>
         ))}

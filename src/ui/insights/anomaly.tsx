@@ -1,4 +1,4 @@
-import { call, pathWith, told } from '../lib/api.js'
+import { call, pathWith } from '../lib/api.js'
 import { count, short } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useKeys } from '../lib/keys.js'
@@ -8,6 +8,7 @@ import { draft } from '../shell/open-dialogs.js'
 import { When } from '../shell/when.js'
 import { Contributions } from './contributions.js'
 import { lineOf, subjectOf, type Anomaly, type Explanation } from './insight-answers.js'
+import { Problem } from '../shell/problem.js'
 
 interface AnomalyPanelProps {
   readonly id: string
@@ -18,9 +19,10 @@ type Reply = Explanation & { readonly anomaly: Anomaly }
 
 /** An anomaly, and what explains it. */
 export function AnomalyPanel({ id, onClose }: AnomalyPanelProps) {
-  const { value, error } = useLoad(`anomaly ${id}`, (signal) =>
+  const loaded = useLoad(`anomaly ${id}`, (signal) =>
     call<Reply>(`/api/ai-insights/anomalies/${id}`, { signal }),
   )
+  const { value } = loaded
   useKeys('Anomaly', [{ key: 'Escape', label: 'close the anomaly', run: onClose }])
   return (
     <aside class="detail" aria-label="Anomaly">
@@ -34,7 +36,7 @@ export function AnomalyPanel({ id, onClose }: AnomalyPanelProps) {
         </button>
       </header>
       <div class="tab-panel" tabIndex={0} role="region" aria-label="What explains it">
-        {error !== null && <p class="problem">{told(error)}</p>}
+        <Problem of={loaded} what="anomaly" />
         {value !== null && <Facts reply={value} />}
       </div>
     </aside>

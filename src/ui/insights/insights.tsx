@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 
 import { act } from '../lib/act.js'
-import { ApiError, call, pathWith, told } from '../lib/api.js'
+import { ApiError, call, pathWith } from '../lib/api.js'
 import { percent, short } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
@@ -16,6 +16,7 @@ import { AnomalyPanel } from './anomaly.js'
 import { AnomalyTimeline } from './anomaly-timeline.js'
 import { ForecastChart } from './forecast.js'
 import { isLearning, NOT_JUDGED, type Snapshot, type TemplateChange } from './insight-answers.js'
+import { Problem } from '../shell/problem.js'
 
 const HOUR_MS = 3_600_000
 
@@ -27,9 +28,10 @@ export function Insights() {
   const [asked, setAsked] = useState(0)
   const ms = at === '' ? null : toMs(at, Date.now())
   const iso = ms === null ? null : new Date(ms).toISOString()
-  const { value, error } = useLoad(`insights ${at} ${asked}`, (signal) =>
+  const loaded = useLoad(`insights ${at} ${asked}`, (signal) =>
     call<Snapshot>(pathWith('/api/ai-insights/snapshot', { at: iso }), { signal }),
   )
+  const { value, error } = loaded
   useEffect(() => {
     document.title = 'Insights'
   }, [])
@@ -58,7 +60,7 @@ export function Insights() {
               <p>One is made every few minutes, once there are events.</p>
             </div>
           )}
-          {error !== null && !isMissing && <p class="problem">{told(error)}</p>}
+          {!isMissing && <Problem of={loaded} />}
           {value === null && error === null && <div class="card waiting" aria-busy="true" />}
           {value !== null && <Parts snapshot={value} openId={id} />}
         </div>

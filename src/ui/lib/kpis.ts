@@ -1,10 +1,16 @@
-import { signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 
 import type { KpiSnapshot } from '../../model/kpi.js'
 import { openSocket, type LastingSocket } from './socket.js'
 
 /** The newest figures of the service, pushed as events are stored; null before the first. */
 export const kpis = signal<KpiSnapshot | null>(null)
+
+/** How often in a row the connection was lost, or could not be made. */
+const losses = signal(0)
+
+/** A connection that comes back at once is no loss. */
+export const areKpisLost = computed(() => losses.value > 1)
 
 let socket: LastingSocket | null = null
 let users = 0
@@ -17,17 +23,31 @@ interface Message {
 /** Keeps the figures new until the returned function is called. */
 export function followKpis(): () => void {
   users++
-  socket ??= openSocket({
-    path: '/ws/kpis',
-    onMessage: (message) => {
-      const { type, payload } = message as Message // the service's own channel
-      if (type === 'kpi:snapshot' && payload !== undefined) kpis.value = payload
-    },
-  })
+  socket ??= connect()
   return () => {
     users--
     if (users > 0) return
     socket?.close()
     socket = null
   }
+}
+
+function connect(): LastingSocket {
+  return openSocket({
+    path: '/ws/kpis',
+    onMessage: (message) => {
+      const { type, payload } = message as Message // the service's own channel
+      if (type === 'kpi:snapshot' && payload !== undefined) kpis.value = payload
+    },
+    onState: (state) => {
+      losses.value = state === 'lost' ? losses.value + 1 : 0
+    },
+  })
+}
+
+/** Connects at once, instead of when it is time. */
+export function retryKpis(): void {
+  if (socket === null) return
+  socket.close()
+  socket = connect()
 }

@@ -9,6 +9,8 @@ export interface Loaded<T> {
   readonly isLoading: boolean
   /** How long the answer took. */
   readonly tookMs: number
+  /** Asks once more. */
+  readonly reload: () => void
 }
 
 const NOTHING = { value: null, error: null, isLoading: true, tookMs: 0 } as const
@@ -24,7 +26,8 @@ export function useLoad<T>(
   load: (signal: AbortSignal) => Promise<T>,
   turn?: Promise<void>,
 ): Loaded<T> {
-  const [loaded, setLoaded] = useState<Loaded<T>>(NOTHING)
+  const [loaded, setLoaded] = useState<Omit<Loaded<T>, 'reload'>>(NOTHING)
+  const [revision, setRevision] = useState(0)
   useEffect(() => {
     if (key === null) return
     const controller = new AbortController()
@@ -47,6 +50,6 @@ export function useLoad<T>(
       },
     )
     return () => controller.abort()
-  }, [key])
-  return loaded
+  }, [key, revision])
+  return { ...loaded, reload: () => setRevision((n) => n + 1) }
 }

@@ -6,7 +6,7 @@ import { DEFAULT_COLUMNS, EventRow, tracksOf } from '../explore/event-row.js'
 import { HistogramChart } from '../explore/histogram.js'
 import type { Page } from '../explore/rows.js'
 import { learnTemplates, templateText } from '../explore/templates-known.js'
-import { call, pathWith, told } from '../lib/api.js'
+import { call, pathWith } from '../lib/api.js'
 import { count, counted, short } from '../lib/format.js'
 import { useLoad } from '../lib/load.js'
 import { only } from '../lib/query-edit.js'
@@ -15,6 +15,7 @@ import type { SavedView } from '../lib/saved-view.js'
 import { zone } from '../lib/settings.js'
 import { TemplateText } from '../lib/template-text.js'
 import { toRange, toSpan, type Range } from '../lib/time.js'
+import { Problem } from '../shell/problem.js'
 
 const BARS = 60
 const TOP = 8
@@ -80,14 +81,11 @@ function Content({ kind, ...content }: ContentProps & { readonly kind: SavedView
   }
 }
 
-const Problem = ({ error }: { readonly error: unknown }) => <p class="problem">{told(error)}</p>
-
 function Series({ run, runKey, params, explore }: ContentProps) {
   const by = params.get('by') ?? 'severity'
-  const { value, error } = useLoad(runKey, (signal) =>
-    askHistogram(run, { by, buckets: BARS }, signal),
-  )
-  if (error !== null) return <Problem error={error} />
+  const loaded = useLoad(runKey, (signal) => askHistogram(run, { by, buckets: BARS }, signal))
+  const { value } = loaded
+  if (loaded.error !== null) return <Problem of={loaded} />
   return (
     <div class="chart-room">
       {value !== null && (
@@ -99,17 +97,18 @@ function Series({ run, runKey, params, explore }: ContentProps) {
 
 function Top({ run, runKey, params, explore }: ContentProps) {
   const by = params.get('by') ?? 'source'
-  const { value, error } = useLoad(runKey, (signal) =>
+  const loaded = useLoad(runKey, (signal) =>
     call<FacetReply>(pathWith('/api/logs/facets', { ...runParams(run), fields: by, top: TOP }), {
       signal,
     }),
   )
-  if (error !== null) return <Problem error={error} />
+  const { value } = loaded
   const values = value?.facets[0]?.values ?? []
   const most = values[0]?.count ?? 1
   useEffect(() => {
     if (by === 'template') learnTemplates(values.map((one) => one.value))
   })
+  if (loaded.error !== null) return <Problem of={loaded} />
   return (
     <ul class="ranked">
       {value !== null && values.length === 0 && <li class="note">No events.</li>}
@@ -131,7 +130,7 @@ function Top({ run, runKey, params, explore }: ContentProps) {
 }
 
 function Total({ run, runKey }: ContentProps) {
-  const { value, error } = useLoad(runKey, async (signal) => {
+  const loaded = useLoad(runKey, async (signal) => {
     const { fromMs, toMs } = run.span
     const before = { line: run.line, span: { fromMs: 2 * fromMs - toMs, toMs: fromMs } }
     const [now, earlier] = await Promise.all([
@@ -140,7 +139,8 @@ function Total({ run, runKey }: ContentProps) {
     ])
     return { now, earlier }
   })
-  if (error !== null) return <Problem error={error} />
+  const { value } = loaded
+  if (loaded.error !== null) return <Problem of={loaded} />
   if (value === null) return <p class="figure"> </p>
   const { now, earlier } = value
   return (
@@ -157,12 +157,13 @@ function Total({ run, runKey }: ContentProps) {
 
 function Newest({ run, runKey, params, explore }: ContentProps) {
   const columns = params.get('cols')?.split(',') ?? [...DEFAULT_COLUMNS]
-  const { value, error } = useLoad(runKey, (signal) =>
+  const loaded = useLoad(runKey, (signal) =>
     call<Page>(pathWith('/api/logs', { ...runParams(run), limit: ROWS }), { signal }),
   )
-  if (error !== null) return <Problem error={error} />
+  const { value } = loaded
   const items = value?.items ?? []
   useEffect(() => learnTemplates(items.map((row) => row.template_id)))
+  if (loaded.error !== null) return <Problem of={loaded} />
   return (
     <div
       class="events"

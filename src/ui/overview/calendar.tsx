@@ -23,9 +23,10 @@ function monthOf(week: readonly { readonly ms: number }[]): string {
 
 /** Occurrences a day, a column a week; a darker day has more. Days are those of UTC, as they are counted. */
 export function Calendar() {
-  const { value } = useLoad('calendar', (signal) =>
+  const loaded = useLoad('calendar', (signal) =>
     call<readonly Day[]>(pathWith('/api/logs/meta/calendar', { days: WEEKS * 7 }), { signal }),
   )
+  const { value } = loaded
   const counts = new Map((value ?? []).map((one) => [one.day, one.value]))
   const most = Math.max(...counts.values(), 1)
   const todayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS
@@ -42,6 +43,8 @@ export function Calendar() {
     <Panel
       title={value === null ? 'Half a year' : `Half a year: ${counted(total, 'occurrence')}`}
       class="wide"
+      of={loaded}
+      isWaiting={false}
     >
       <div class="calendar">
         <span />

@@ -14,6 +14,7 @@ import { ImportButton } from '../shell/import-button.js'
 import { notice } from '../shell/notice.js'
 import { Sure } from '../shell/sure.js'
 import { BoardPanel } from './board-panel.js'
+import { Problem } from '../shell/problem.js'
 
 const PATH = '/api/saved-views'
 const EVERY_MS = 60_000
@@ -48,7 +49,7 @@ export function Dashboard({ name, panels, isLoaded, error, reload }: DashboardPr
     ).then(reload)
   return (
     <>
-      {error !== null && <p class="problem">{told(error)}</p>}
+      <Problem of={{ error, reload }} />
       <Tools name={name} shown={shown} reload={reload} />
       {isLoaded && shown.length === 0 && (
         <div class="found empty dashboard-empty">

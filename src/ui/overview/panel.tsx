@@ -1,16 +1,25 @@
 import type { ComponentChildren } from 'preact'
 
+import type { Loaded } from '../lib/load.js'
+import { Problem } from '../shell/problem.js'
+
 interface PanelProps {
   readonly title: string
   readonly class?: string
+  /** What is to be shown; when it can't be had, that is said in the place of it. */
+  readonly of?: Loaded<unknown>
   /** Whether what is to be shown is on its way. */
   readonly isWaiting?: boolean
   readonly children?: ComponentChildren
 }
 
-export const Panel = ({ title, class: name = '', isWaiting = false, children }: PanelProps) => (
-  <section class={`card ${name} ${isWaiting ? 'waiting' : ''}`} aria-busy={isWaiting}>
-    <h2>{title}</h2>
-    {children}
-  </section>
-)
+export function Panel({ title, class: name = '', of, children, ...props }: PanelProps) {
+  const hasFailed = of !== undefined && of.error !== null
+  const { isWaiting = of?.value === null && !hasFailed } = props
+  return (
+    <section class={`card ${name} ${isWaiting ? 'waiting' : ''}`} aria-busy={isWaiting}>
+      <h2>{title}</h2>
+      {hasFailed ? <Problem of={of} /> : children}
+    </section>
+  )
+}

@@ -1,7 +1,8 @@
 import type { KpiSnapshot } from '../../model/kpi.js'
+import { Named } from '../explore/named.js'
 import { ForecastChart } from '../insights/forecast.js'
 import type { Snapshot } from '../insights/insight-answers.js'
-import { call, pathWith } from '../lib/api.js'
+import { ApiError, call, pathWith } from '../lib/api.js'
 import { count, counted, percent, short } from '../lib/format.js'
 import { askLedger } from '../lib/ledger.js'
 import { useLoad } from '../lib/load.js'
@@ -11,11 +12,18 @@ import { zone } from '../lib/settings.js'
 import { ago, clock, fullTime, shortTime } from '../lib/time.js'
 import { Panel } from './panel.js'
 
-export function TopErrors({ now }: { readonly now: KpiSnapshot | null }) {
+interface TopErrorsProps {
+  readonly now: KpiSnapshot | null
+  /** Whether there is no connection that the figures come by. */
+  readonly isLost: boolean
+}
+
+export function TopErrors({ now, isLost }: TopErrorsProps) {
   const items = now?.top_errors ?? []
   const most = Math.max(...items.map((one) => one.count), 1)
   return (
-    <Panel title="Most errors, 24 h" isWaiting={now === null}>
+    <Panel title="Most errors, 24 h" isWaiting={now === null && !isLost}>
+      {now === null && isLost && <p class="note">Not known.</p>}
       {now !== null && items.length === 0 && <p class="note">No errors.</p>}
       <ul class="ranked">
         {items.map((one) => (
@@ -49,13 +57,14 @@ interface TopSources {
 }
 
 export function Sources() {
-  const { value } = useLoad('top sources', (signal) =>
+  const loaded = useLoad('top sources', (signal) =>
     call<TopSources>('/api/analytics/top-sources?window=24h&limit=8', { signal }),
   )
+  const { value } = loaded
   const items = value?.items ?? []
   const most = Math.max(...items.map((one) => one.count), 1)
   return (
-    <Panel title="Sources, 24 h" isWaiting={value === null}>
+    <Panel title="Sources, 24 h" of={loaded}>
       {value !== null && items.length === 0 && <p class="note">No events.</p>}
       <ul class="ranked">
         {items.map((one) => (
@@ -88,7 +97,9 @@ export const RecentAlerts = ({ now }: { readonly now: KpiSnapshot }) => (
       {now.recent_alerts.map((alert) => (
         <li key={alert.id}>
           <span class={`badge ${alert.severity.toLowerCase()}`}>{alert.severity}</span>
-          <span>{alert.title}</span>
+          <span>
+            <Named text={alert.title} />
+          </span>
           <time
             dateTime={alert.created_at}
             title={fullTime(Date.parse(alert.created_at), zone.value)}
@@ -103,8 +114,9 @@ export const RecentAlerts = ({ now }: { readonly now: KpiSnapshot }) => (
 
 /** Whether everything that was acknowledged is stored. */
 export function Ledger({ minute }: { readonly minute: number }) {
-  const { value } = useLoad(`ledger ${minute}`, askLedger)
-  if (value === null) return <Panel title="Acknowledged and stored" isWaiting />
+  const loaded = useLoad(`ledger ${minute}`, askLedger)
+  const { value } = loaded
+  if (value === null) return <Panel title="Acknowledged and stored" of={loaded} />
   const { acknowledged, stored, dead_letters: dead, waiting, difference } = value
   const [sinceMs, untilMs] = [Date.parse(value.since), Date.parse(value.until)]
   return (
@@ -177,13 +189,15 @@ const inDay = (application: string, clause: string): string =>
 
 /** The forecast, once there is one. */
 export function Expected() {
-  const { value } = useLoad('forecast', (signal) =>
+  const loaded = useLoad('forecast', (signal) =>
     call<Snapshot>('/api/ai-insights/snapshot', { signal }),
   )
-  if (value === null || value.forecast.events.hours.length === 0) return null
+  const { value, error } = loaded
+  const isNone = error instanceof ApiError ? error.status === 404 : error === null && value === null
+  if (isNone || value?.forecast.events.hours.length === 0) return null
   return (
-    <Panel title="The next 24 hours" class="wide">
-      <ForecastChart forecast={value.forecast.events} title="Events an hour" />
+    <Panel title="The next 24 hours" class="wide" of={loaded}>
+      {value !== null && <ForecastChart forecast={value.forecast.events} title="Events an hour" />}
     </Panel>
   )
 }

@@ -7,6 +7,8 @@ export interface TabLink {
   readonly path: string
   readonly name: string
   readonly role: User['role']
+  /** What else it has, by which it is found. */
+  readonly also?: string
 }
 
 interface TabLinksProps {

@@ -7,6 +7,7 @@ import { useLoad } from '../lib/load.js'
 import { zone } from '../lib/settings.js'
 import { fullTime } from '../lib/time.js'
 import { notice } from '../shell/notice.js'
+import { Problem } from '../shell/problem.js'
 
 interface Letter {
   readonly id: number
@@ -48,10 +49,11 @@ const nameOf = ({ source }: Letter): string => (source === '' ? '(no source)' : 
 /** What could not be stored, by reason, and its way back. */
 export function DeadLetters() {
   const [revision, setRevision] = useState(0)
-  const { value, error } = useLoad(`letters ${revision}`, (signal) =>
+  const loaded = useLoad(`letters ${revision}`, (signal) =>
     call<LetterPage>(pathWith('/api/monitoring/dead-letters', { limit: MOST }), { signal }),
   )
-  if (error !== null) return <p class="problem">{told(error)}</p>
+  const { value } = loaded
+  if (loaded.error !== null) return <Problem of={loaded} />
   if (value === null) return null
   if (value.items.length === 0)
     return (

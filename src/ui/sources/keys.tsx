@@ -5,6 +5,7 @@ import { useLoad } from '../lib/load.js'
 import { ago } from '../lib/time.js'
 import { notice } from '../shell/notice.js'
 import { Sure } from '../shell/sure.js'
+import { Problem } from '../shell/problem.js'
 
 interface KeyRow {
   readonly id: string
@@ -22,10 +23,11 @@ const agoOf = (at: string | null): string =>
 /** The keys that may send, with a way to end one. */
 export function Keys() {
   const [revision, setRevision] = useState(0)
-  const { value, error } = useLoad(`keys ${revision}`, (signal) =>
+  const loaded = useLoad(`keys ${revision}`, (signal) =>
     call<{ readonly items: readonly KeyRow[] }>('/api/ingest-keys?limit=200', { signal }),
   )
-  if (error !== null) return <p class="problem">{told(error)}</p>
+  const { value } = loaded
+  if (loaded.error !== null) return <Problem of={loaded} />
   const end = (key: KeyRow): void => {
     call(`/api/ingest-keys/${key.id}`, { method: 'DELETE' }).then(
       () => {

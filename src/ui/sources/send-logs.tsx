@@ -9,6 +9,7 @@ import { may } from '../lib/session.js'
 import { copy } from '../shell/notice.js'
 import { Upload } from './upload.js'
 import { SHIPPERS, type ShipperName } from './shippers.js'
+import { Problem } from '../shell/problem.js'
 
 interface NewKey {
   readonly key: string
@@ -33,12 +34,12 @@ function addressOf({ collector_url: url, collector_port: port }: Collector): str
 export function SendLogs() {
   const [made, setMade] = useState<NewKey | null>(null)
   const [typed, setTyped] = useState<string | null>(null)
-  const { value, isLoading } = useLoad('collector', (signal) =>
+  const loaded = useLoad('collector', (signal) =>
     call<Collector>('/api/monitoring/health', { signal }),
   )
   useEffect(followKpis, [])
-  if (isLoading) return null
-  const address = typed ?? addressOf(value ?? {})
+  if (loaded.isLoading && loaded.error === null) return null
+  const address = typed ?? addressOf(loaded.value ?? {})
   return (
     <>
       <div class="send">
@@ -56,6 +57,7 @@ export function SendLogs() {
               spellcheck={false}
               onInput={({ currentTarget }) => setTyped(currentTarget.value.trim())}
             />
+            <Problem of={loaded} />
           </li>
           <li>
             <h3>Send</h3>

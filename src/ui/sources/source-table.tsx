@@ -12,14 +12,20 @@ import { KeptDays } from './kept-days.js'
 
 export type SourceRow = Static<typeof SourceSchema>
 
+/** Occurrences by source. */
+export type Counts = ReadonlyMap<string, number>
+
+/** Counts that could not be read are null. */
 interface SourceTableProps {
   readonly sources: readonly SourceRow[]
   /** How many messages each source had in the last 24 hours, repeats included. */
-  readonly counts: ReadonlyMap<string, number>
+  readonly counts: Counts | null
   /** Those of them that are errors. */
-  readonly errors: ReadonlyMap<string, number>
-  /** Occurrences a second. */
-  readonly rateOf: (source: string) => number
+  readonly errors: Counts | null
+  /** Those of the last time. */
+  readonly recent: Counts | null
+  /** How long that is. */
+  readonly recentS: number
   readonly onChanged: () => void
 }
 
@@ -30,12 +36,16 @@ const STATUS_NOTES: Readonly<Record<SourceRow['status'], string>> = {
   disabled: 'its events are dropped',
 }
 
-export function SourceTable({ sources, counts, errors, rateOf, onChanged }: SourceTableProps) {
-  const countOf = (name: string): number => counts.get(name) ?? 0
+const countIn = (counts: Counts | null, name: string): number | null =>
+  counts === null ? null : (counts.get(name) ?? 0)
+
+export function SourceTable(props: SourceTableProps) {
+  const { sources, counts, errors, recent, recentS, onChanged } = props
+  const countOf = (name: string): number => counts?.get(name) ?? 0
   const sorted = sources.toSorted(
     (a, b) => countOf(b.name) - countOf(a.name) || a.name.localeCompare(b.name),
   )
-  const most = Math.max(...counts.values(), 1)
+  const most = Math.max(...(counts?.values() ?? []), 1)
   const toggle = ({ name, enabled }: SourceRow): void => {
     const path = `/api/sources/${encodeURIComponent(name)}/toggle`
     call(pathWith(path, { enabled: !enabled }), { method: 'POST' }).then(
@@ -75,9 +85,9 @@ export function SourceTable({ sources, counts, errors, rateOf, onChanged }: Sour
             <Line
               key={source.name}
               source={source}
-              occurrences={countOf(source.name)}
-              errors={errors.get(source.name) ?? 0}
-              rate={rateOf(source.name)}
+              occurrences={countIn(counts, source.name)}
+              errors={countIn(errors, source.name)}
+              rate={recent === null ? null : (recent.get(source.name) ?? 0) / recentS}
               most={most}
               onToggle={() => toggle(source)}
               onChanged={onChanged}
@@ -91,9 +101,9 @@ export function SourceTable({ sources, counts, errors, rateOf, onChanged }: Sour
 
 interface LineProps {
   readonly source: SourceRow
-  readonly occurrences: number
-  readonly errors: number
-  readonly rate: number
+  readonly occurrences: number | null
+  readonly errors: number | null
+  readonly rate: number | null
   readonly most: number
   readonly onToggle: () => void
   readonly onChanged: () => void
@@ -102,7 +112,8 @@ interface LineProps {
 function Line(props: LineProps) {
   const { source, occurrences, errors, rate, most, onToggle, onChanged } = props
   const { name, status, type, connector, dead_letters_24h: dead } = source
-  const refused = dead / Math.max(1, dead + occurrences)
+  const refused = occurrences === null ? null : dead / Math.max(1, dead + occurrences)
+  const isBad = (n: number | null): string => (n !== null && n > 0 ? 'bad' : '')
   return (
     <tr>
       <td class="long" title={name}>
@@ -119,15 +130,13 @@ function Line(props: LineProps) {
       </td>
       <td class="number">
         <span class="meter">
-          <i style={{ width: `${(occurrences / most) * 100}%` }} />
+          <i style={{ width: `${((occurrences ?? 0) / most) * 100}%` }} />
         </span>
-        <span class="amount">{count(occurrences)}</span>
+        <span class="amount">{occurrences === null ? UNKNOWN : count(occurrences)}</span>
       </td>
-      <td class={`number ${errors > 0 ? 'bad' : ''}`}>
-        {occurrences === 0 ? '' : percent(errors / occurrences)}
-      </td>
-      <td class="number">{perSecond(rate)}</td>
-      <td class={`number ${refused > 0 ? 'bad' : ''}`}>{percent(refused)}</td>
+      <td class={`number ${isBad(errors)}`}>{errorShare(errors, occurrences)}</td>
+      <td class="number">{rate === null ? UNKNOWN : perSecond(rate)}</td>
+      <td class={`number ${isBad(refused)}`}>{refused === null ? UNKNOWN : percent(refused)}</td>
       <td>{lastEvent(source.last_event_at)}</td>
       <td>{connector === 'custom' ? type : `${type}, ${connector}`}</td>
       <td>
@@ -148,6 +157,13 @@ function Line(props: LineProps) {
       )}
     </tr>
   )
+}
+
+const UNKNOWN = '–'
+
+function errorShare(errors: number | null, occurrences: number | null): string {
+  if (errors === null || occurrences === null) return UNKNOWN
+  return occurrences === 0 ? '' : percent(errors / occurrences)
 }
 
 function lastEvent(at: string | null) {

@@ -1,25 +1,21 @@
 import { useEffect, useState } from 'preact/hooks'
 
-import { call, pathWith, told } from '../lib/api.js'
+import { call, pathWith } from '../lib/api.js'
 import { useEvery } from '../lib/every.js'
 import { followKpis, kpis } from '../lib/kpis.js'
 import { count } from '../lib/format.js'
 import { useLoad } from '../lib/load.js'
 import { place } from '../lib/router.js'
 import { may } from '../lib/session.js'
-import { TabLinks, type TabLink } from '../shell/tab-links.js'
+import { NoPart } from '../shell/no-part.js'
+import { TabLinks } from '../shell/tab-links.js'
+import { SOURCE_TABS } from '../shell/tabs.js'
 import { TopBar } from '../shell/top-bar.js'
 import { DeadLetters } from './dead-letters.js'
 import { Keys } from './keys.js'
 import { SendLogs } from './send-logs.js'
-import { SourceTable, type SourceRow } from './source-table.js'
-
-const TABS: readonly TabLink[] = [
-  { path: '/sources', name: 'Sources', role: 'viewer' },
-  { path: '/sources/send', name: 'Send logs', role: 'viewer' },
-  { path: '/sources/dead-letters', name: 'Dead letters', role: 'admin' },
-  { path: '/sources/keys', name: 'Ingest keys', role: 'admin' },
-]
+import { SourceTable, type Counts, type SourceRow } from './source-table.js'
+import { Problem } from '../shell/problem.js'
 
 /** Where events come from, how to send them, and what could not be stored. */
 export function SourcesScreen() {
@@ -34,7 +30,7 @@ export function SourcesScreen() {
       <TopBar title="Sources" />
       <TabLinks
         label="Of sources"
-        tabs={TABS}
+        tabs={SOURCE_TABS}
         path={path}
         badge={(tab) =>
           tab.endsWith('letters') && letters > 0 && <span class="count-badge">{letters}</span>
@@ -51,7 +47,8 @@ function Content({ path }: { readonly path: string }) {
   if (path === '/sources/send') return <SendLogs />
   if (path === '/sources/dead-letters' && may('admin')) return <DeadLetters />
   if (path === '/sources/keys' && may('admin')) return <Keys />
-  return <AllSources />
+  if (path === '/sources') return <AllSources />
+  return <NoPart path="/sources" name="sources" />
 }
 
 const EVERY_MS = 5000
@@ -67,11 +64,9 @@ interface StatsReply {
   }[]
 }
 
-type Counts = ReadonlyMap<string, number>
-
-/** Occurrences of the last time by source; null before they are known. */
-function useCounts(spanMs: number, q: string, asked: string): Counts | null {
-  const loaded = useLoad(`counts ${spanMs} ${q} ${asked}`, async (signal): Promise<Counts> => {
+/** Occurrences of the last time by source. */
+const useCounts = (spanMs: number, q: string, asked: string) =>
+  useLoad(`counts ${spanMs} ${q} ${asked}`, async (signal): Promise<Counts> => {
     // Rollups count whole seconds.
     const endMs = Math.ceil(Date.now() / 1000) * 1000
     const [start_time, end_time] = [endMs - spanMs, endMs].map((ms) => new Date(ms).toISOString())
@@ -79,10 +74,6 @@ function useCounts(spanMs: number, q: string, asked: string): Counts | null {
     const { groups } = await call<StatsReply>(pathWith('/api/logs/stats', query), { signal })
     return new Map(groups.map(({ by, values }) => [by.source ?? '', values.count ?? 0]))
   })
-  return loaded.value ?? (loaded.error === null ? null : NONE)
-}
-
-const NONE: Counts = new Map()
 
 function AllSources() {
   const [revision, setRevision] = useState(0)
@@ -97,18 +88,22 @@ function AllSources() {
   const counts = useCounts(DAY_MS, '', asked)
   const errors = useCounts(DAY_MS, 'severity>=error', asked)
   const recent = useCounts(RECENT_S * 1000, '', asked)
-  if (sources.error !== null) return <p class="problem">{told(sources.error)}</p>
+  if (sources.error !== null) return <Problem of={sources} />
   if (sources.value === null) return null
   if (sources.value.length === 0) return <SendLogs />
   // The table is sorted by these counts. If it were shown before they arrive, its rows would move.
-  if (counts === null || errors === null || recent === null) return null
+  const all = [counts, errors, recent]
+  if (all.some(({ value, error }) => value === null && error === null)) return null
+  const error = all.find((one) => one.error !== null)?.error ?? null
   return (
     <>
+      <Problem of={{ error, reload: refresh }} />
       <SourceTable
         sources={sources.value}
-        counts={counts}
-        errors={errors}
-        rateOf={(name) => (recent.get(name) ?? 0) / RECENT_S}
+        counts={counts.value}
+        errors={errors.value}
+        recent={recent.value}
+        recentS={RECENT_S}
         onChanged={refresh}
       />
       {sources.value.length === MOST && (

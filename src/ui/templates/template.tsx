@@ -14,13 +14,13 @@ import { addressOf, place } from '../lib/router.js'
 import { zone } from '../lib/settings.js'
 import { TemplateText } from '../lib/template-text.js'
 import { fullTime, shortTime, toRange, toSpan } from '../lib/time.js'
-import { toldOf } from '../lib/told-of.js'
 import { currentRange, setRange } from '../lib/range.js'
 import { PriorityChoice } from '../shell/priority-choice.js'
 import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
 import type { Template } from './answers.js'
 import { Corrections, NoteOf, type Correction, type Note } from './said.js'
+import { Problem } from '../shell/problem.js'
 
 interface Detail extends Template {
   readonly sample_events: readonly Row[]
@@ -64,7 +64,7 @@ export function TemplateScreen({ id }: { readonly id: string }) {
         <a class="back" href={addressOf('/templates', params)}>
           <Icon name="chevron-left" size={14} /> Templates
         </a>
-        {detail.error !== null && <p class="problem">{toldOf('template', detail.error)}</p>}
+        <Problem of={detail} what="template" />
         {value !== null && (
           <>
             <Head
@@ -100,6 +100,7 @@ export function TemplateScreen({ id }: { readonly id: string }) {
                     ? ' '
                     : `${count(histogram.value.total)} in this time range`}
                 </h2>
+                <Problem of={histogram} />
                 <div class="chart-room">
                   {histogram.value !== null && (
                     <HistogramChart
@@ -210,16 +211,18 @@ interface HostsProps {
 }
 
 function Hosts({ run, runKey, explore }: HostsProps) {
-  const { value } = useLoad(`hosts ${runKey}`, (signal) =>
+  const loaded = useLoad(`hosts ${runKey}`, (signal) =>
     call<FacetReply>(pathWith('/api/logs/facets', { ...runParams(run), fields: 'host', top: 10 }), {
       signal,
     }),
   )
+  const { value } = loaded
   const values = value?.facets[0]?.values ?? []
   const most = values[0]?.count ?? 1
   return (
     <section class="card">
       <h2>Hosts</h2>
+      <Problem of={loaded} />
       {value !== null && values.length === 0 && <p class="note">None in this time range.</p>}
       <ul class="ranked">
         {values.map((one) => (

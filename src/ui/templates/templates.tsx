@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 
 import type { Run } from '../explore/answers.js'
 import { QueryBar } from '../explore/query-bar.js'
-import { ApiError, told } from '../lib/api.js'
+import { ApiError } from '../lib/api.js'
 import { count, counted, percent, short } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useKeys } from '../lib/keys.js'
@@ -16,6 +16,7 @@ import { currentRange } from '../lib/range.js'
 import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
 import { askTemplates, type Counted, type Template } from './answers.js'
+import { Problem } from '../shell/problem.js'
 
 const ORDERS = {
   count: { name: 'Most frequent', by: (a: Counted, b: Counted) => b.count - a.count },
@@ -46,7 +47,8 @@ export function Templates() {
   const query = useRef<HTMLTextAreaElement | null>(null)
   const key = `templates ${line} ${range.from} ${range.to} ${asked}`
   const run: Run = { line, span: toSpan(range, Date.now()) }
-  const { value, error } = useLoad(key, (signal) => askTemplates(run, signal))
+  const loaded = useLoad(key, (signal) => askTemplates(run, signal))
+  const { value, error } = loaded
   useEffect(() => {
     document.title = 'Templates'
   }, [])
@@ -100,7 +102,7 @@ export function Templates() {
           </div>
         </div>
       </div>
-      {error !== null && fault === null && <p class="problem page-problem">{told(error)}</p>}
+      {fault === null && <Problem of={loaded} />}
       {value !== null && (
         <List
           rows={value.rows.toSorted(ORDERS[order].by)}
