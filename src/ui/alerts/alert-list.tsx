@@ -1,8 +1,9 @@
 import { useEffect } from 'preact/hooks'
 
 import { matchersOfGroup, printMatchers } from '../../query/matcher-line.js'
+import { Named, named } from '../explore/named.js'
 import { act } from '../lib/act.js'
-import { call, pathWith, told } from '../lib/api.js'
+import { call, pathWith } from '../lib/api.js'
 import { useEvery } from '../lib/every.js'
 import { count } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
@@ -17,8 +18,11 @@ import { draft } from '../shell/open-dialogs.js'
 import { look, unreadAlerts } from '../shell/status.js'
 import { When } from '../shell/when.js'
 import { groupText, type Alert, type Rule } from './alert-answers.js'
+import { Problem } from '../shell/problem.js'
 
 const PAGE = 100
+/** As long as the title of an incident may be. */
+const MOST_OF_TITLE = 300
 const REFRESH_MS = 3000
 
 const SHOWN = {
@@ -82,7 +86,7 @@ export function AlertList() {
           </button>
         )}
       </div>
-      {list.error !== null && <p class="problem">{told(list.error)}</p>}
+      <Problem of={list} />
       {list.items?.length === 0 && (
         <div class="nothing">
           <Icon name="bell" size={22} />
@@ -119,10 +123,16 @@ function Line({ alert, rule, onChange }: LineProps) {
     <li class={`${severity.toLowerCase()} ${alert.read ? '' : 'unread'}`}>
       <span class={`badge ${severity.toLowerCase()}`}>{severity}</span>
       <div class="what">
-        <strong>{title}</strong>
+        <strong>
+          <Named text={title} />
+        </strong>
         <p class="note">
           {state !== null && <span class={`state ${state}`}>{state}</span>}{' '}
-          {group !== null && <span>{groupText(group)} </span>}
+          {!title.includes(groupText(group)) && (
+            <span>
+              <Named text={groupText(group)} />{' '}
+            </span>
+          )}
           {alert.value !== null && <span>with {count(alert.value)} </span>}
           since <When at={alert.started_at ?? alert.created_at} />
           {alert.resolved_at !== null && (
@@ -166,7 +176,7 @@ function Line({ alert, rule, onChange }: LineProps) {
             onClick={() => {
               const { event_ids: events, related_source: source } = alert
               draft.value = {
-                title,
+                title: named(title).slice(0, MOST_OF_TITLE),
                 severity,
                 source,
                 event_ids: events,

@@ -2,20 +2,15 @@ import { useEffect } from 'preact/hooks'
 
 import { place } from '../lib/router.js'
 import { may } from '../lib/session.js'
-import { TabLinks, type TabLink } from '../shell/tab-links.js'
+import { NoPart } from '../shell/no-part.js'
+import { TabLinks } from '../shell/tab-links.js'
+import { ALERT_TABS } from '../shell/tabs.js'
 import { TopBar } from '../shell/top-bar.js'
 import { AlertList } from './alert-list.js'
 import { Channels } from './channels.js'
 import { Quiet } from './quiet.js'
 import { RuleScreen } from './rule.js'
 import { Rules } from './rules.js'
-
-const TABS: readonly TabLink[] = [
-  { path: '/alerts', name: 'Alerts', role: 'viewer' },
-  { path: '/alerts/rules', name: 'Rules', role: 'viewer' },
-  { path: '/alerts/quiet', name: 'Silences', role: 'viewer' },
-  { path: '/alerts/channels', name: 'Channels', role: 'manager' },
-]
 
 /** What has crossed a line, the lines, and who is told. */
 export function Alerts() {
@@ -27,7 +22,7 @@ export function Alerts() {
   return (
     <main class="screen alerts-screen">
       <TopBar title="Alerts" />
-      <TabLinks label="Of alerts" tabs={TABS} path={tab} />
+      <TabLinks label="Of alerts" tabs={ALERT_TABS} path={tab} />
       <div class="scroll">
         <Content path={path} />
       </div>
@@ -41,5 +36,6 @@ function Content({ path }: { readonly path: string }) {
   if (path === '/alerts/rules') return <Rules />
   if (path === '/alerts/quiet') return <Quiet />
   if (path === '/alerts/channels' && may('manager')) return <Channels />
-  return <AlertList />
+  if (path === '/alerts') return <AlertList />
+  return <NoPart path="/alerts" name="alerts" />
 }

@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks'
 
+import { Named } from '../explore/named.js'
 import { act } from '../lib/act.js'
 import { call } from '../lib/api.js'
 import { count, counted } from '../lib/format.js'
 import { duration } from '../lib/time.js'
 import { When } from '../shell/when.js'
-import type { Fields } from './alert-answers.js'
+import { groupText, type Fields } from './alert-answers.js'
 
 interface BacktestReply {
   readonly from: string
@@ -32,6 +33,9 @@ function nameOf(all: Transitions, at: number): string {
   const before = all.slice(0, at).findLast((one) => one.group.join() === group.join())
   return to === 'firing' && before?.to === 'recovering' ? 'firing again' : to
 }
+
+const groupOf = ({ group_by: names = [] }: Fields, group: readonly string[]): string =>
+  groupText(Object.fromEntries(names.map((name, i) => [name, group[i] ?? ''])))
 
 /** What a rule would have done on the events of the last days. */
 export function Backtest({ fields }: { readonly fields: Fields }) {
@@ -73,7 +77,7 @@ export function Backtest({ fields }: { readonly fields: Fields }) {
             {found.transitions.slice(0, SHOWN).map((one, i) => (
               <li key={i}>
                 <span class={`state ${one.to}`}>{nameOf(found.transitions, i)}</span>{' '}
-                <When at={one.at} /> {one.group.join(', ')} {count(one.value)}
+                <When at={one.at} /> <Named text={groupOf(fields, one.group)} /> {count(one.value)}
               </li>
             ))}
           </ol>

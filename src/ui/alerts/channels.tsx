@@ -8,6 +8,7 @@ import { FormDialog } from '../shell/form-dialog.js'
 import { notice } from '../shell/notice.js'
 import { Sure } from '../shell/sure.js'
 import type { Channel } from './alert-answers.js'
+import { Problem } from '../shell/problem.js'
 
 interface Field {
   readonly key: 'url' | 'secret' | 'channel' | 'to'
@@ -52,7 +53,7 @@ interface TestReply {
 export function Channels() {
   const list = usePaged<Channel>('/api/notification-channels', { limit: 200 })
   const [edited, setEdited] = useState<Channel | 'new' | null>(null)
-  if (list.error !== null) return <p class="problem">{told(list.error)}</p>
+  if (list.error !== null) return <Problem of={list} />
   const test = (channel: Channel): void => {
     call<TestReply>(`/api/notification-channels/${channel.id}/test`, { method: 'POST' }).then(
       ({ outcome, status, latency_ms: ms, error }) =>

@@ -1,24 +1,36 @@
-import { pathWith, told } from '../lib/api.js'
+import { Named } from '../explore/named.js'
+import { call, pathWith } from '../lib/api.js'
 import { count } from '../lib/format.js'
+import { useLoad } from '../lib/load.js'
 import { usePaged } from '../lib/paged.js'
+import { may } from '../lib/session.js'
 import { MoreButton } from '../shell/more-button.js'
 import { When } from '../shell/when.js'
-import { groupText, type Rule, type Transition } from './alert-answers.js'
+import { groupText, type Channel, type Rule, type Transition } from './alert-answers.js'
+import { Problem } from '../shell/problem.js'
 
 /** What a rule decided, on which counts, and how the notices of it went. */
 export function History({ rule }: { readonly rule: Rule }) {
   const list = usePaged<Transition>(`/api/alert-rules/${rule.id}/history`, { limit: 50 })
+  // Others are told of no channels.
+  const channels = useLoad(may('manager') ? 'channels' : null, (signal) =>
+    call<{ readonly items: readonly Channel[] }>('/api/notification-channels?limit=200', {
+      signal,
+    }),
+  )
+  const channelName = (id: string): string =>
+    channels.value?.items.find((one) => one.id === id)?.name ?? `channel ${id.slice(0, 8)}`
   return (
     <section class="card">
       <h2>History</h2>
-      {list.error !== null && <p class="problem">{told(list.error)}</p>}
+      <Problem of={list} />
       {list.items?.length === 0 && <p class="note">It has not fired yet.</p>}
       <ol class="history">
         {(list.items ?? []).map((one) => (
           <li key={one.id}>
             <p>
               <span class={`state ${one.to}`}>{one.to}</span> <When at={one.at} />{' '}
-              {groupText(one.group)}{' '}
+              <Named text={groupText(one.group)} />{' '}
               {one.value !== null && (
                 <a
                   href={pathWith('/explore', {
@@ -35,9 +47,10 @@ export function History({ rule }: { readonly rule: Rule }) {
             {one.reason !== null && <p class="note">{one.reason}</p>}
             {one.notices.map((sent) => (
               <p key={sent.id} class="note">
-                notice <span class={`state ${sent.outcome}`}>{sent.outcome}</span>
+                notice to {channelName(sent.channel_id)}{' '}
+                <span class={`state ${sent.outcome}`}>{sent.outcome}</span>
                 {sent.attempts > 1 && ` after ${sent.attempts} tries`}
-                {sent.error !== null && `: ${sent.error}`}
+                {sent.error !== null && ` ${sent.error}`}
               </p>
             ))}
           </li>

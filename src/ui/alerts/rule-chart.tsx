@@ -1,11 +1,11 @@
 import { parseQuery } from '../../query/parser.js'
 import { askHistogram, type Histogram } from '../explore/answers.js'
-import { told } from '../lib/api.js'
 import { count, short } from '../lib/format.js'
 import { useLoad } from '../lib/load.js'
 import { zone } from '../lib/settings.js'
 import { duration, shortTime, toMs } from '../lib/time.js'
 import { NEW_TEMPLATE_WINDOW, type Fields } from './alert-answers.js'
+import { Problem } from '../shell/problem.js'
 
 const WINDOWS = 120
 const WIDTH = 480
@@ -28,10 +28,11 @@ function Chart({ q = '', kind }: ChartProps) {
   const of = kind.type === 'threshold' ? (kind.of ?? 'occurrences') : 'occurrences'
   const isAsked = parseQuery(q).fault === null
   const key = isAsked ? `rule chart ${q} ${toEnd} ${windowMs} ${of}` : null
-  const { value, error } = useLoad(key, (signal) =>
+  const loaded = useLoad(key, (signal) =>
     askHistogram({ line: q, span }, { buckets: WINDOWS, count: of }, signal),
   )
-  if (error !== null) return <p class="problem">{told(error)}</p>
+  const { value } = loaded
+  if (loaded.error !== null) return <Problem of={loaded} />
   return (
     <section class="card rule-chart">
       {value === null ? (

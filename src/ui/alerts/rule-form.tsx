@@ -9,6 +9,7 @@ import { PriorityChoice } from '../shell/priority-choice.js'
 import type { Channel, Fields } from './alert-answers.js'
 import { KindFields, KINDS, startOf } from './kind-fields.js'
 import { MoreFields } from './more-fields.js'
+import { Problem } from '../shell/problem.js'
 
 interface RuleFormProps {
   readonly fields: Fields
@@ -93,12 +94,13 @@ export function RuleForm({ fields, onChange, onSave }: RuleFormProps) {
 }
 
 function ChannelChoice({ fields, onChange }: Pick<RuleFormProps, 'fields' | 'onChange'>) {
-  const { value } = useLoad(may('manager') ? 'channels' : null, (signal) =>
+  const loaded = useLoad(may('manager') ? 'channels' : null, (signal) =>
     call<{ readonly items: readonly Channel[] }>('/api/notification-channels?limit=200', {
       signal,
     }),
   )
-  const channels = value?.items ?? []
+  if (may('manager') && loaded.value === null) return <Problem of={loaded} />
+  const channels = loaded.value?.items ?? []
   if (channels.length === 0)
     return (
       <p class="note">

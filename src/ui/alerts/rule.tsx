@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
 
+import { Named } from '../explore/named.js'
 import { act } from '../lib/act.js'
-import { call, told } from '../lib/api.js'
+import { call } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
 import { go, place } from '../lib/router.js'
@@ -13,6 +14,7 @@ import { History } from './history.js'
 import { RuleChart } from './rule-chart.js'
 import { RuleForm } from './rule-form.js'
 import { RuleState } from './rules.js'
+import { Problem } from '../shell/problem.js'
 
 const MOST_OF_NAME = 120
 
@@ -31,10 +33,11 @@ export function RuleScreen({ id }: { readonly id: string | null }) {
   const [shown, setShown] = useState<Fields | null>(
     id === null ? fresh(given, params.get('name') ?? given) : null,
   )
-  const { value: rule, error } = useLoad(id === null ? null : `rule ${id} ${revision}`, (signal) =>
+  const loaded = useLoad(id === null ? null : `rule ${id} ${revision}`, (signal) =>
     call<Rule>(`/api/alert-rules/${id}`, { signal }),
   )
-  if (error !== null) return <p class="problem">{told(error)}</p>
+  const { value: rule } = loaded
+  if (loaded.error !== null) return <Problem of={loaded} what="rule" />
   const fields = shown ?? (rule === null ? null : fieldsOf(rule))
   if (fields === null) return null
   const save = async (next: Fields): Promise<void> => {
@@ -49,7 +52,9 @@ export function RuleScreen({ id }: { readonly id: string | null }) {
         <a class="back" href="/alerts/rules">
           <Icon name="chevron-left" size={14} /> Rules
         </a>
-        <strong>{rule?.name ?? 'New rule'}</strong>
+        <strong>
+          <Named text={rule?.name ?? 'New rule'} />
+        </strong>
         {rule !== null && <RuleState rule={rule} />}
         {rule?.problem != null && <span class="problem">{rule.problem}</span>}
         {rule !== null && may('manager') && (

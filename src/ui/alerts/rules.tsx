@@ -1,3 +1,4 @@
+import { Named } from '../explore/named.js'
 import { act } from '../lib/act.js'
 import { call, told } from '../lib/api.js'
 import { counted } from '../lib/format.js'
@@ -9,6 +10,7 @@ import { notice } from '../shell/notice.js'
 import { MoreButton } from '../shell/more-button.js'
 import { When } from '../shell/when.js'
 import { fieldsOf, kindText, type Rule } from './alert-answers.js'
+import { Problem } from '../shell/problem.js'
 
 /** The rules, whether they fire, and whether they are looked at. */
 export function Rules() {
@@ -19,7 +21,7 @@ export function Rules() {
       list.reload(),
     )
   }
-  if (list.error !== null) return <p class="problem">{told(list.error)}</p>
+  if (list.error !== null) return <Problem of={list} />
   return (
     <>
       {may('manager') && <Tools onImported={list.reload} />}
@@ -49,7 +51,9 @@ export function Rules() {
                 <tr key={rule.id}>
                   <td class="long">
                     <span class={`badge ${rule.severity.toLowerCase()}`}>{rule.severity}</span>{' '}
-                    <a href={`/alerts/rules/${rule.id}`}>{rule.name}</a>
+                    <a href={`/alerts/rules/${rule.id}`}>
+                      <Named text={rule.name} />
+                    </a>
                     {rule.q !== undefined && rule.q !== '' && <code class="note"> {rule.q}</code>}
                   </td>
                   <td class="long">{kindText(rule.kind)}</td>
