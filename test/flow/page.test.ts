@@ -256,6 +256,18 @@ async function explore(
   await page.keyboard.press('Escape')
   await page.waitForSelector('.detail', { state: 'detached' })
 
+  t.comment('what follows an event whose template is muted is current')
+  await page.waitForSelector('.events .row[data-current]')
+  const index = async () => page.getAttribute('.events .row[data-current]', 'data-index')
+  const chosen = await index()
+  await page.keyboard.press('m')
+  await page.waitForURL(/-template:/)
+  await page.waitForSelector('.chart-room[aria-busy=false]')
+  await page.waitForSelector('.events .row[data-current]')
+  t.ok(Number(await index()) <= Number(chosen), `${await index()} after ${chosen}`)
+  await page.goBack()
+  await page.waitForURL((url) => !url.search.includes('template'))
+
   t.comment('the same as a table, as templates and as JSON')
   await page.click('[aria-label="Show as"] [aria-label=table]')
   await page.waitForSelector('.table-head:has-text("source")')
@@ -584,6 +596,20 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.waitForSelector('dialog.palette li[aria-selected=true]:has-text("template")')
   await page.keyboard.press('Enter')
   await page.waitForSelector('.template-head:has-text("connection pool exhausted")')
+  for (const [words, to] of [
+    ['api tok', /\/admin\/tokens$/],
+    ['dead lett', /\/sources\/dead-letters$/],
+    ['maintenance wind', /\/alerts\/quiet/],
+    ['new silence', /\/alerts\/quiet\?silence=$/],
+  ] as const) {
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type(words)
+    await page.keyboard.press('Enter')
+    await page.waitForURL(to)
+  }
+  await page.waitForSelector('dialog.modal[open]')
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('dialog.modal', { state: 'detached' })
   await page.keyboard.press('?')
   await page.waitForSelector('dialog.keys[open]')
   await page.keyboard.press('Escape')

@@ -12,6 +12,44 @@ export async function operate(t: Test, page: Page, service: LiveService): Promis
   await incidents(t, page, service)
   await insights(t, page, service)
   await administration(t, page, service)
+  await unanswered(t, page, service)
+}
+
+/** Each part of a screen says that its question had no answer, and asks it again. */
+async function unanswered(t: Test, page: Page, service: LiveService): Promise<void> {
+  t.comment('questions without an answer')
+  // Its console tells of each request that fails.
+  const tab = await page.context().newPage()
+  let failing = /\/api\/(?!auth\/me)/
+  await tab.route(
+    ({ pathname }) => failing.test(pathname),
+    (route) => route.abort(),
+  )
+  const paths =
+    'overview sources sources/dead-letters sources/keys incidents insights alerts alerts/rules alerts/rules/new ' +
+    'alerts/quiet alerts/channels explore explore?as=templates explore?id=1 templates templates/0123456789abcdef ' +
+    'admin admin/storage admin/sessions admin/users admin/tokens admin/audit'
+  for (const path of paths.split(' ')) {
+    await tab.goto(`${service.api}/${path}`)
+    await tab.waitForSelector('main button:has-text("Try again")')
+    await tab.waitForSelector('.waiting', { state: 'detached' })
+    await tab.waitForSelector('.freshness.bad:has-text("no answer")')
+  }
+  await tab.goto(`${service.api}/overview`)
+  const panel = '.card:has(h2:text-is("Sources, 24 h"))'
+  await tab.waitForSelector(`${panel} .problem`)
+  t.same(await axe(tab), [])
+  failing = /\/api\/(?:logs\/stats|kpis)$/
+  await tab.click(`${panel} >> text=Try again`)
+  await tab.waitForSelector(`${panel} li:has-text("gateway")`)
+  await tab.goto(`${service.api}/sources`)
+  await tab.waitForSelector('tr:has-text("gateway") .amount:text-is("–")')
+  t.pass('what is not known is not 0')
+  await tab.waitForSelector('.freshness.bad:has-text("no answer")')
+  failing = /no more/
+  await tab.click('main >> text=Try again')
+  await tab.waitForSelector('tr:has-text("gateway"):has-text("0 %")')
+  await tab.close()
 }
 
 async function incidents(t: Test, page: Page, service: LiveService): Promise<void> {
@@ -60,6 +98,15 @@ async function incidents(t: Test, page: Page, service: LiveService): Promise<voi
   await page.goto(`${service.api}/incidents`)
   await page.waitForSelector('.incident-card:has-text("you")')
   t.same(await axe(page), [])
+
+  t.comment('a template is told by its text')
+  const [template] = (await service.call('GET /api/logs/meta/templates?limit=1')).body
+  const title = `Too much (template ${template.template_id}): 5`
+  await service.call('POST /api/incidents', { json: { title, severity: 'P3' } })
+  await page.goto(`${service.api}/incidents`)
+  const told = `Too much (template “${template.template.replaceAll('<*>', '∗')}”): 5`
+  await page.waitForSelector(`.incident-card strong:text-is(${JSON.stringify(told)})`)
+  t.pass(told)
 }
 
 async function insights(t: Test, page: Page, service: LiveService): Promise<void> {
@@ -214,6 +261,10 @@ async function views(t: Test, page: Page, service: LiveService): Promise<void> {
 
 async function alerts(t: Test, page: Page, service: LiveService): Promise<void> {
   t.comment('a rule from a search, which fires')
+  const webhook = { type: 'webhook', url: 'http://127.0.0.1:9/' }
+  await service.call('POST /api/notification-channels', {
+    json: { name: 'night watch', enabled: true, target: webhook },
+  })
   await page.goto(`${service.api}/explore?from=now-2h&q=source:rules`)
   await page.click('[aria-label="Copy, alert"]')
   await page.click('text=Alert on this')
@@ -221,6 +272,7 @@ async function alerts(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.waitForSelector('.rule-chart svg')
   await page.fill('.form input >> nth=0', 'Too much of it')
   await page.fill('input[type=number]', '2')
+  await page.check('.channels label:has-text("night watch") input')
   t.same(await axe(page), [])
   await page.click('text=Save')
   await page.waitForURL(/alerts\/rules\/[0-9a-f-]{36}/)
@@ -247,8 +299,21 @@ async function alerts(t: Test, page: Page, service: LiveService): Promise<void> 
   t.same(await axe(page), [])
   await page.fill('dialog input[name=reason]', 'it is known')
   await page.click('text=Silence them')
-  await page.waitForSelector('tr:has-text("it is known"):has-text("active")')
+  const silence = 'tr:has-text("rule=Too much of it"):has-text("you"):has-text("active")'
+  await page.waitForSelector(`${silence}:has-text("it is known")`)
   t.same(await axe(page), [])
+  const until = async () =>
+    Date.parse((await page.getAttribute(`${silence} time >> nth=1`, 'datetime')) ?? '')
+  const before = await until()
+  await page.click(`${silence} >> text=Change`)
+  await page.selectOption('dialog select', 'now+1d')
+  await page.fill('dialog input[name=reason]', 'it lasts')
+  await page.click('dialog .primary')
+  await page.waitForSelector(`${silence}:has-text("it lasts")`)
+  t.ok((await until()) > before + 20 * HOUR_MS, 'it ends later')
+  await page.click(`${silence} >> text=End …`)
+  await page.click('text=End it')
+  await page.waitForSelector('tr:has-text("it lasts"):has-text("expired")')
   await page.click('text="Silence"')
   await page.waitForSelector('dialog .primary:disabled')
   t.equal(await page.inputValue('dialog input.mono'), '', 'what is silenced has to be said')
@@ -257,12 +322,28 @@ async function alerts(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.fill('dialog input[name=name]', 'Sundays')
   await page.fill('dialog input[name=reason]', 'backups')
   await page.click('dialog .primary')
-  await page.waitForSelector('tr:has-text("Sundays"):has-text("sun")')
+  await page.click('tr:has-text("Sundays"):has-text("sun") >> text=Change')
+  t.equal(await page.inputValue('dialog input[name=reason]'), 'backups', 'it is filled in')
+  await page.check('dialog input[name=mon]')
+  await page.uncheck('dialog input[name=enabled]')
+  await page.click('dialog .primary')
+  await page.waitForSelector('tr:has-text("Sundays"):has-text("mon, sun"):has-text("off")')
   await page.goto(service.api + rule)
   await page.click('text=Judge the last 7 days')
   await page.waitForSelector('text=It would have fired')
-  await page.waitForSelector('.history li:has-text("firing"):has-text("5")')
+  await page.waitForSelector(
+    '.history li:has-text("firing"):has-text("5"):has-text("notice to night watch")',
+  )
   t.same(await axe(page), [])
+
+  t.comment('an address of nothing')
+  for (const path of ['/alerts/nope', '/admin/nope']) {
+    await page.goto(service.api + path)
+    await page.waitForSelector('.nothing:has-text("Not found")')
+    t.same(await axe(page), [])
+    await page.click('.nothing a')
+    await page.waitForSelector('.tabs [aria-current=page]')
+  }
 
   t.comment('channels')
   await page.goto(`${service.api}/alerts/channels`)

@@ -2,7 +2,9 @@ import { useEffect } from 'preact/hooks'
 
 import { place } from '../lib/router.js'
 import { may } from '../lib/session.js'
-import { TabLinks, type TabLink } from '../shell/tab-links.js'
+import { NoPart } from '../shell/no-part.js'
+import { TabLinks } from '../shell/tab-links.js'
+import { ADMIN_TABS } from '../shell/tabs.js'
 import { TopBar } from '../shell/top-bar.js'
 import { ApiTokens } from './api-tokens.js'
 import { Audit } from './audit.js'
@@ -10,15 +12,6 @@ import { Health } from './health.js'
 import { Sessions } from './sessions.js'
 import { Storage } from './storage.js'
 import { Users } from './users.js'
-
-const TABS: readonly TabLink[] = [
-  { path: '/admin', name: 'Health', role: 'viewer' },
-  { path: '/admin/storage', name: 'Storage', role: 'viewer' },
-  { path: '/admin/sessions', name: 'Your sessions', role: 'viewer' },
-  { path: '/admin/users', name: 'Users', role: 'admin' },
-  { path: '/admin/tokens', name: 'API tokens', role: 'admin' },
-  { path: '/admin/audit', name: 'Audit', role: 'admin' },
-]
 
 /** The installation, and who may do what in it. */
 export function Admin() {
@@ -29,7 +22,7 @@ export function Admin() {
   return (
     <main class="screen admin">
       <TopBar title="Admin" />
-      <TabLinks label="Of administration" tabs={TABS} path={path} />
+      <TabLinks label="Of administration" tabs={ADMIN_TABS} path={path} />
       <div class="scroll">
         <Content path={path} />
       </div>
@@ -43,5 +36,6 @@ function Content({ path }: { readonly path: string }) {
   if (path === '/admin/users' && may('admin')) return <Users />
   if (path === '/admin/tokens' && may('admin')) return <ApiTokens />
   if (path === '/admin/audit' && may('admin')) return <Audit />
-  return <Health />
+  if (path === '/admin') return <Health />
+  return <NoPart path="/admin" name="the health of the service" />
 }

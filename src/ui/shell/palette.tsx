@@ -10,9 +10,12 @@ import { clauseLine } from '../lib/query-edit.js'
 import { addressOf, go } from '../lib/router.js'
 import { logOut } from '../lib/log-in.js'
 import type { SavedView } from '../lib/saved-view.js'
+import { may } from '../lib/session.js'
 import { theme } from '../lib/settings.js'
-import { isPaletteOpen as isOpen } from './open-dialogs.js'
+import { draft, isPaletteOpen as isOpen } from './open-dialogs.js'
 import { SCREENS } from './screens.js'
+import type { TabLink } from './tab-links.js'
+import { ADMIN_TABS, ALERT_TABS, SOURCE_TABS } from './tabs.js'
 
 interface Command {
   readonly label: string
@@ -73,6 +76,47 @@ async function findKnown(signal: AbortSignal): Promise<readonly Command[]> {
   ]
 }
 
+const toTabs = (screen: string, icon: IconName, tabs: readonly TabLink[]): readonly Command[] =>
+  tabs
+    .filter(({ name, role }) => name !== screen && may(role))
+    .map(({ path, name, also }) => ({
+      label: `${screen}: ${also === undefined ? name : `${name}, ${also}`}`,
+      icon,
+      hint: '',
+      run: () => go(path),
+    }))
+
+const toNew = (name: string, path: string): Command => ({
+  label: `New ${name}`,
+  icon: 'plus',
+  hint: '',
+  run: () => go(path),
+})
+
+const newIncident: Command = {
+  label: 'New incident',
+  icon: 'plus',
+  hint: '',
+  run: () => {
+    draft.value = { title: '', severity: 'P2', source: null, event_ids: [], evidence: [] }
+  },
+}
+
+/** Parts of screens and what can be made in them, which are too many to be listed before something is typed. */
+const parts = (): readonly Command[] => [
+  ...toTabs('Alerts', 'bell', ALERT_TABS),
+  ...toTabs('Sources', 'database', SOURCE_TABS),
+  ...toTabs('Admin', 'settings', ADMIN_TABS),
+  ...(may('manager')
+    ? [
+        toNew('alert rule', '/alerts/rules/new'),
+        toNew('silence', '/alerts/quiet?silence='),
+        toNew('maintenance window', '/alerts/quiet?window='),
+        newIncident,
+      ]
+    : []),
+]
+
 const MOST_FOUND = 50
 
 function commands(typed: string, known: readonly Command[]): readonly Command[] {
@@ -114,7 +158,7 @@ function commands(typed: string, known: readonly Command[]): readonly Command[] 
   ]
   const words = typed.toLowerCase().split(/\s+/)
   if (typed === '') return all
-  const found = [...all, ...known].filter(({ label }) =>
+  const found = [...all, ...parts(), ...known].filter(({ label }) =>
     words.every((word) => label.toLowerCase().includes(word)),
   )
   return [...found.slice(0, MOST_FOUND), search]
