@@ -19,7 +19,7 @@ import {
   unreadableTime,
   usableSource,
 } from './draft.js'
-import { stackInTags } from './exception.js'
+import { exceptionInTags } from './exception.js'
 import { isRecord, type JsonRecord } from './json-value.js'
 import { areSmallTags, TagCollector } from './tags.js'
 import { isAcceptedTime, parseTimestamp } from './timestamp.js'
@@ -93,7 +93,7 @@ export function decodeCanonical(record: JsonRecord, context: DecodeContext): Dec
     tags: withSeverityText(tags, record['severity']),
     dedupKey: texts.dedupKey,
     template: '',
-    exception: tags === null ? '' : stackInTags(tags),
+    exception: tags === null ? '' : exceptionInTags(tags),
   }
 }
 

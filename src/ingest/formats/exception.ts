@@ -26,23 +26,23 @@ export function findException(candidates: FieldCandidates): FoundException | nul
   return texts.length === 0 ? null : { text: joined(texts), headline }
 }
 
-/** The names under which tags of a canonical record have a stack. */
-const STACKS: ReadonlySet<string> = new Set(
+/**
+ * The names under which tags of a canonical record have an exception. `hasException` of `src/wasm/assembly/line.ts` knows how they
+ * begin.
+ */
+const EXCEPTIONS: ReadonlySet<string> = new Set(
   'exception error err stack stacktrace errorstack errorstacktrace errstack exceptionstacktrace excinfo exctext'.split(
     ' ',
   ),
 )
 
-/**
- * Finds stacks in the tags of a canonical record. A text of one line is none, because lines with such tags are read without
- * being parsed.
- */
-export function stackInTags(tags: JsonRecord): string {
+/** Finds the exception among the tags of a canonical record. */
+export function exceptionInTags(tags: JsonRecord): string {
   const texts: string[] = []
   for (const name of Object.keys(tags)) {
     const value = tags[name]
-    const isStack = typeof value === 'string' ? value.includes('\n') : isRecord(value)
-    if (isStack && STACKS.has(comparedName(name))) collect(value, texts, 0)
+    const isException = typeof value === 'string' || isRecord(value)
+    if (isException && EXCEPTIONS.has(comparedName(name))) collect(value, texts, 0)
   }
   return joined(texts)
 }

@@ -257,7 +257,7 @@ export function readMembers(from: usize, end: usize): u32 {
   while (load<u8>(at) == 32 || load<u8>(at) == 13) at++
   if (at > end || (at < end && load<u8>(at) != 10)) return 0
   lineEnd = at < end ? at + 1 : end
-  if (!isMapped) return seen
+  if (!isMapped) return (seen & (1 << TAGS)) != 0 && hasException() ? 0 : seen
   return (seen & ~MAPPED) != 0 ? 0 : withOthers(seen)
 }
 
@@ -440,6 +440,33 @@ function areKeptTags(): bool {
     if (length == 6 && load<u32>(name, 2) == 0x73676174) return false
   }
   return true
+}
+
+/** Whether a text among the flat tags may be an exception, whose words are searched: its name begins as one of `exception.ts`. */
+function hasException(): bool {
+  const count = flatTags(load<u32>(starts + TAGS * 4), load<u32>(ends + TAGS * 4))
+  for (let i: u32 = 0; i < count; i++) {
+    const letter = <u32>load<u8>(tagStart(i)) | 32
+    if (letter != 101 && letter != 115) continue
+    if (load<u8>(tagValue(i)) == 0x22 && beginsAsException(tagStart(i), tagNameEnd(i))) return true
+  }
+  return false
+}
+
+/** Of the compared form of a name (`aliases.ts`): `err`, `exc`, `stac`. */
+function beginsAsException(from: usize, end: usize): bool {
+  let head: u32 = 0
+  let length: u32 = 0
+  for (let at = from; at < end && length < 4; at++) {
+    const c = <u32>load<u8>(at)
+    // `_`, `-`, `.`, a blank, `@`
+    if (c == 0x5f || c == 0x2d || c == 0x2e || c == 0x20 || c == 0x40) continue
+    head = (head << 8) | c | 32
+    length++
+  }
+  if (length == 3) head <<= 8
+  const three = head >> 8
+  return three == 0x657272 || three == 0x657863 || head == 0x73746163
 }
 
 /** Whether an object has a member of this name already. A bitmap of name hashes, as a Bloom filter, saves most comparisons. */

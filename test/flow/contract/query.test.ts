@@ -41,6 +41,7 @@ await service.ingest([
     error: { stack: 'Error: relay-7 is away\n\tat Relay.send (relay.js:7)' },
     timestamp,
   },
+  { source: 'mail', message: 'late', tags: { error: 'timeout: relay-8' }, timestamp },
 ])
 await settled(service)
 
@@ -132,7 +133,7 @@ t.test('a position in a line is told what can be typed there', async (t) => {
 t.test('list-events: q is a line of the query language, beside the other parameters', async (t) => {
   const finds = async (q: string, wanted: string, more = {}) =>
     t.same(names(await ask({ q, ...more })), wanted.split('+').filter(Boolean).toSorted(), q)
-  await finds('', 'five+nine+wide+sent+not sent')
+  await finds('', 'five+nine+wide+sent+not sent+late')
   await finds('refused', 'five+nine')
   await finds('severity>=warning', 'nine+wide+not sent')
   await finds('severity>=warning -source:mail', 'nine')
@@ -145,9 +146,10 @@ t.test('list-events: q is a line of the query language, beside the other paramet
   await finds('application:"web shop" -has:trace', 'five')
   await finds('trace:4BF92F35AA', 'nine')
   await finds('message:/10\\.0\\.0\\.\\d$/ source:cart', 'five')
-  await finds('new:1h', 'five+nine+wide+sent+not sent')
+  await finds('new:1h', 'five+nine+wide+sent+not sent+late')
   await finds('-new:1h', '')
   await finds('relay-7', 'not sent')
+  await finds('RELAY-8 timeout', 'late')
   await finds('Relay.send', 'not sent')
   await finds('Relay.sen', '')
   await finds('10.0.0.*', 'five+nine', { search: 'refused' })
@@ -192,7 +194,7 @@ t.test('a page of q is continued by its cursor, and by no other query', async (t
   t.equal(first.body.items.length, 2)
   const cursor = first.body.next_cursor
   const second = await ask({ q: 'source:mail', limit: '2', cursor })
-  t.equal(second.body.items.length, 1)
+  t.equal(second.body.items.length, 2)
   t.equal(second.body.has_more, false)
   t.match(await ask({ q: 'source:cart', limit: '2', cursor }), {
     status: 422,

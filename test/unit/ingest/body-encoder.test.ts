@@ -292,6 +292,17 @@ const rawLine = oneof(
 const assertAll = <T>(values: Arbitrary<T>, check: (value: T) => Promise<boolean>): Promise<void> =>
   assert(asyncProperty(values, check), { numRuns: 400 })
 
+const EXCEPTIONS =
+  'exception error err stack stacktrace errorstack errorstacktrace errstack exceptionstacktrace excinfo exctext ' +
+  'Err e.r-r error.stack STACK_TRACE s_t-a.c@k exc_info'
+
+/** Lines whose tags have exceptions, or names alike. */
+function* exceptionLines(): Generator<string> {
+  for (const name of [...EXCEPTIONS.split(' '), 'status', 'er', 'errno', 'sta', 'e', 'exc', 's '])
+    for (const value of ['"refused-7"', '17', 'true'])
+      yield `{"source":"a","message":"up","tags":{"a":"b","${name}":${value}}}`
+}
+
 /** Lines of many tags whose names are alike, with and without one that is there twice, and lines of long values. */
 function* wideLines(): Generator<string> {
   for (const prefix of ['t', 'request.header.', 'http.request.header.of_the_first_proxy.'])
@@ -352,7 +363,8 @@ void test('lines that are not parsed give the same block as parsed ones', async 
     },
   )
   await assertAll(broken, compare)
-  for (const line of wideLines()) t.ok(await compare(line), line.slice(0, 200))
+  for (const line of [...wideLines(), ...exceptionLines()])
+    t.ok(await compare(line), line.slice(0, 200))
   t.ok(seen.accepted > 500, `${seen.accepted} accepted`)
   t.ok(seen.rejected > 100, `${seen.rejected} rejected`)
   t.ok(seen.split > 20, `${seen.split} split by a constant text`)
@@ -360,7 +372,7 @@ void test('lines that are not parsed give the same block as parsed ones', async 
 
 void test('usual lines are not parsed', async (t) => {
   const lines = [
-    '{"timestamp":"2026-11-21T09:28:19.123Z","source":"a","host":"h","severity":"INFO","message":"up 1"}',
+    '{"timestamp":"2026-11-21T09:28:19.123Z","source":"a","host":"h","severity":"INFO","message":"up 1","tags":{"status":"ok","error":0}}',
     '{"message":"say \\"hi\\" \\u001b[1m","source":"a","severity":"notice","trace_id":"t","span_id":"s"}\r',
     '{"timestamp": 1763717299123, "source": "b", "message": "Grüße", "severity": "error"}',
     '{"source":"b","type":"metric","message":"cpu","tags":{"core":"0","load":17,"busy":true},"dedup_key":"k"}',

@@ -561,7 +561,7 @@ void test('exceptions beside a message can be searched and stay tags', async (t)
   }
   t.equal(read({ msg: 'm', exc_info: true, error: null, err: {} }).event.exception, '')
   t.equal(read({ source: 'a', message: 'm', tags: { exception: stack } }).event.exception, stack)
-  t.equal(read({ source: 'a', message: 'm', tags: { exception: 'boom' } }).event.exception, '')
+  t.equal(read({ source: 'a', message: 'm', tags: { exception: 'boom' } }).event.exception, 'boom')
   const long = read({ msg: 'm', stack: 'frame\n'.repeat(50_000) })
   t.ok((long.event.exception?.length ?? 0) <= 32_768)
 })
