@@ -112,10 +112,11 @@ void test('messages are found in a stream, however it is cut', async (t) => {
     t.equal(framing.heldBytes, 0)
   }
   const take = (): void => undefined
-  t.match(new MessageFraming(100).push(Buffer.from([0xc1]), take), /no MessagePack/)
+  t.match(new MessageFraming(100).push(Buffer.from([0x91, 0xc1]), take), /no MessagePack/)
+  t.match(new MessageFraming(100).push(Buffer.from('text'), take), /not the Forward protocol/)
   t.match(
     new MessageFraming(100).push(
-      Buffer.concat([Buffer.from([0xdb, 0xff, 0xff, 0xff, 0xff]), Buffer.alloc(200)]),
+      Buffer.concat([Buffer.from([0x91, 0xdb, 0xff, 0xff, 0xff, 0xff]), Buffer.alloc(200)]),
       take,
     ),
     /exceeds 100/,
