@@ -132,19 +132,12 @@ class Parser {
       return this.#placed(query, { start: token.start, end: this.#end })
     }
     if (token.kind === 'open') return this.#group(token, depth)
-    if (token.kind === 'comma') throw this.#strayComma(token)
+    if (token.kind === 'comma')
+      throw new SyntaxFault(token, 'a comma stands between the values of a field only', '')
     if (token.kind === 'colon')
       throw new SyntaxFault(token, 'there is no field before the colon', '')
     if (!this.#isOperand()) throw new SyntaxFault(token, 'there is nothing to exclude', '')
     return { kind: 'not', node: this.#clause(depth + 1) }
-  }
-
-  /** `severity=error,warning` is no list of words. */
-  #strayComma(token: Token): SyntaxFault {
-    const before = this.#tokens[this.#at - 2]
-    const meant = before?.end === token.start ? this.#asAssignment(before) : null
-    const message = 'a comma stands between the values of a field only'
-    return meant ?? new SyntaxFault(token, message, '')
   }
 
   #placed(query: Query, { start, end }: Span): Query {
@@ -184,7 +177,7 @@ class Parser {
     const field = `${isNot === undefined ? '' : '-'}${name}:`
     return new SyntaxFault(
       { start, end: start + head.length },
-      `${head} is searched as a word; the field is written ${field}`,
+      `${head} is a word, and ${field} the field`,
       field,
     )
   }

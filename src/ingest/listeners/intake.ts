@@ -12,6 +12,8 @@ export interface IntakeDeps {
 }
 
 interface Job {
+  /** Batches are stored in the order of their numbers. */
+  readonly no: number
   readonly batch: ListenerBody
   readonly resolve: (result: BodyResult) => void
   readonly reject: (cause: unknown) => void
@@ -19,6 +21,10 @@ interface Job {
 
 /** Limit of the batches that are not durable yet. A second at 30 MB/s. */
 const MAX_BYTES = 32 * 1024 * 1024
+/** What a batch takes beside its bytes. A client may send one for each record. */
+const JOB_BYTES = 2048
+/** Batches that the pipeline has at once. What waits here takes no part in the work of its event loop. */
+const MAX_RUNNING = 64
 const RETRY_MS = 25
 /** Delay after the disk or the workers failed. */
 const FAILED_MS = 500
@@ -30,6 +36,10 @@ const FAILED_MS = 500
 export class Intake {
   readonly #deps: IntakeDeps
   readonly #waiting: Job[] = []
+  #lastNo = 0
+  #running = 0
+  /** After the pipeline refused a batch nothing is begun until the timer. */
+  #isRefused = false
   #bytes = 0
   #isFull = false
   #timer: NodeJS.Timeout | null = null
@@ -39,7 +49,7 @@ export class Intake {
     this.#deps = deps
   }
 
-  /** Bytes of the batches that are not durable yet. */
+  /** Bytes of the batches that are not durable yet, with what each takes beside them. */
   get bytes(): number {
     return this.#bytes
   }
@@ -53,12 +63,14 @@ export class Intake {
    * @throws AppError when it can't be stored at all, or not before the end
    */
   submit(batch: ListenerBody): Promise<BodyResult> {
-    this.#count(batch.bytes.length)
+    const bytes = batch.bytes.length + JOB_BYTES
+    this.#count(bytes)
     const done = new Promise<BodyResult>((resolve, reject) => {
-      this.#waiting.push({ batch, resolve, reject })
+      this.#lastNo++
+      this.#waiting.push({ no: this.#lastNo, batch, resolve, reject })
       this.#drain()
     })
-    return done.finally(() => this.#count(-batch.bytes.length))
+    return done.finally(() => this.#count(-bytes))
   }
 
   /** Waits until all batches are durable, and gives up the others at the deadline. */
@@ -81,6 +93,7 @@ export class Intake {
 
   #drain(): void {
     for (let job = this.#waiting[0]; job !== undefined; job = this.#waiting[0]) {
+      if (this.#isRefused || this.#running >= MAX_RUNNING) return
       const { listeners } = this.#deps
       const isWelcome = listeners.key() === null || listeners.hasRoom(job.batch.bytes.length)
       if (!isWelcome) return this.#later(RETRY_MS)
@@ -90,20 +103,31 @@ export class Intake {
   }
 
   async #run(job: Job): Promise<void> {
+    this.#running++
     try {
       job.resolve(await this.#deps.listeners.submit(job.batch))
     } catch (error) {
       const mayRetry = error instanceof AppError && RETRIED.has(error.code) && !this.#isClosed
       if (!mayRetry) return job.reject(error)
       if (error.code !== 'overloaded') this.#deps.onError(error)
-      this.#waiting.unshift(job)
+      this.#putBack(job)
+      this.#isRefused = true
       this.#later(FAILED_MS)
+    } finally {
+      this.#running--
+      this.#drain()
     }
+  }
+
+  #putBack(job: Job): void {
+    const place = this.#waiting.findIndex(({ no }) => no > job.no)
+    this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, job)
   }
 
   #later(ms: number): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = null
+      this.#isRefused = false
       this.#drain()
     }, ms)
   }

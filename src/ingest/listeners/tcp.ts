@@ -48,6 +48,8 @@ const KEEP_ALIVE_MS = 60_000
 const HANDSHAKE_MS = 10_000
 /** Time for the bytes that the kernel has already received. */
 const LINGER_MS = 100
+/** Replies that a client has not read. Each is some 300 bytes at most. */
+const MAX_UNREAD_BYTES = 1024 * 1024
 
 interface Connection {
   readonly socket: Socket
@@ -197,6 +199,8 @@ class Connections {
     const session = this.#options.openSession({
       address,
       write: (bytes, done) => {
+        // A client that reads no replies gets no more of them.
+        if (socket.writableLength > MAX_UNREAD_BYTES) socket.destroy()
         if (socket.writable) socket.write(bytes, done)
         else done?.(new Error('the connection is closed'))
       },

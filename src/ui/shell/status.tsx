@@ -19,7 +19,7 @@ interface HealthReply {
 }
 
 interface Seen {
-  /** Null when a question had no answer and nothing says why, so that what is not known does not look well. */
+  /** Null when the question had no answer. */
   readonly health: HealthReply | null
   readonly openAlerts: number
   readonly ledger: LedgerReply | null
@@ -33,18 +33,13 @@ const EVERY_MS = 10_000
 
 /** Asks for the figures of the top bar now: at its intervals, and at once after a change of them. */
 export async function look(): Promise<void> {
-  const all = await Promise.allSettled([
+  const [health, kpis, ledger] = await Promise.allSettled([
     call<HealthReply>('/api/monitoring/health'),
     call<{ readonly open_alerts: number }>('/api/kpis'),
     askLedger(),
   ])
-  const [health, kpis, ledger] = all
-  const isWhole = all.every(({ status }) => status === 'fulfilled')
   seen.value = {
-    health:
-      health.status === 'fulfilled' && (isWhole || health.value.status !== 'ok')
-        ? health.value
-        : null,
+    health: health.status === 'fulfilled' ? health.value : null,
     openAlerts: kpis.status === 'fulfilled' ? kpis.value.open_alerts : unreadAlerts(),
     ledger: ledger.status === 'fulfilled' ? ledger.value : null,
     atMs: Date.now(),
