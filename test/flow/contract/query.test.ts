@@ -229,18 +229,18 @@ t.test('a fault of q is told with its place', async (t) => {
   t.match(await fault(`${'('.repeat(30)}a`), [{ path: 'q', message: /nested/ }])
 })
 
-t.test('a name with a blank may have quotes, and broken encoding is refused', async (t) => {
-  const get = async (path: string) => (await service.call(`GET /api/logs/${path}`)).body
-  const name = encodeURIComponent('"user name"')
-  t.match((await get(`histogram?by=${name}`)).values, [{ value: 'bob', count: 1 }])
-  t.match((await get(`facets?fields=${name}`)).facets, [{ values: [{ value: 'bob', count: 1 }] }])
-  const metric = encodeURIComponent('sum("took ms")')
-  const { groups } = await get(`stats?by=user%20name&metrics=${metric}&q=has:${name}`)
-  t.same(groups, [{ by: { 'user name': 'bob' }, values: { 'sum("took ms")': 7 } }])
-  const csv = await service.call(`GET /api/logs/export?format=csv&q=has:${name}&fields=${name}`)
-  t.equal(csv.text.split(/\r?\n/, 2).join(), 'user name,"bob"')
-  t.match(await service.call('GET /api/logs?q=%zz'), {
-    status: 400,
-    body: { detail: { code: 'bad_request' } },
-  })
-})
+t.test(
+  'a name with a blank may have quotes, and a stray percent sign stands for itself',
+  async (t) => {
+    const get = async (path: string) => (await service.call(`GET /api/logs/${path}`)).body
+    const name = encodeURIComponent('"user name"')
+    t.match((await get(`histogram?by=${name}`)).values, [{ value: 'bob', count: 1 }])
+    t.match((await get(`facets?fields=${name}`)).facets, [{ values: [{ value: 'bob', count: 1 }] }])
+    const metric = encodeURIComponent('sum("took ms")')
+    const { groups } = await get(`stats?by=user%20name&metrics=${metric}&q=has:${name}`)
+    t.same(groups, [{ by: { 'user name': 'bob' }, values: { 'sum("took ms")': 7 } }])
+    const csv = await service.call(`GET /api/logs/export?format=csv&q=has:${name}&fields=${name}`)
+    t.equal(csv.text.split(/\r?\n/, 2).join(), 'user name,"bob"')
+    t.equal((await service.call('GET /api/logs?q=%zz')).status, 200, 'a stray % stands for itself')
+  },
+)
