@@ -32,8 +32,11 @@ const READER =
 const ELSEWHERE: Readonly<Record<string, string>> = {
   // a line that the target of the query language reads, and names that routes.test.ts tries
   readTailLine: 'query',
+  readName: 'routes',
   readShown: 'routes',
   readSources: 'routes',
+  // what a person types into the page, for unit/alerting/quiet
+  parseMatchers: 'the page',
   // a signed token, or one that is looked up by its hash
   verifySocket: 'credentials',
   // our own bytes, behind the checksum of a frame

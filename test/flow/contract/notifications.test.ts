@@ -400,7 +400,7 @@ t.test(
 t.test('groups that fire together are one digest', { buffered: true }, async (t) => {
   const { url, received } = await startReceiver(t)
   const id = await channel({ type: 'teams', secret: url })
-  await rule('web-9', [id], { on_resolve: false })
+  await rule('web-9', [id], { on_resolve: false, group_wait: '2s' })
   await ingest(['shop', 'till', 'desk'].map((source) => ({ ...events(1, 'web-9')[0], source })))
   const [first] = await untilCount(received, 1)
   t.equal(JSON.parse(first?.body ?? '').attachments[0].content.body[0].text, '3 alerts fire')
