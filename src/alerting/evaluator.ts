@@ -405,7 +405,7 @@ class Leading {
     for (const rule of rules) {
       const plan = planRule(rule)
       if ('path' in plan) {
-        // An earlier version of the service took it.
+        // An earlier version of the service accepted this rule.
         this.#fail(rule, `${plan.path}: ${plan.message}`)
         continue
       }

@@ -8,7 +8,7 @@ import { MINUTE_MS } from '../model/time.js'
 import type { TrackedRule } from './tracked-rule.js'
 import { goneOn, ofAlert, toState } from './transitions.js'
 
-/** An instance knows a source by then that another one registered. */
+/** Within this time an instance learns of a source that another instance registered. */
 const KNOWN_WITHIN_MS = MINUTE_MS
 
 export class Ongoing {

@@ -4,7 +4,7 @@ import type { TSchema } from '@sinclair/typebox'
 const MAX_FIELDS = 100
 /** More are of no use to anybody. */
 const MAX_FAULTS = 20
-/** Deeper than any body is. Whoever reads a value by recursion runs out of stack at some thousands. */
+/** Levels of nesting that a body may have. Recursive readers run out of stack at some thousands. */
 const MAX_DEPTH = 32
 
 interface Fault {

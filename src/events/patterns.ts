@@ -7,7 +7,7 @@ const patternSql = statement<{ readonly pattern: string }, { readonly matches: n
   'pattern_check',
 )
 
-/** Who waits for it has typed a query, or was refused already. */
+/** A person waits for the answer. */
 const TIMEOUT_MS = 2000
 
 /** Finds the first clause with a regular expression that RE2 refuses. The parser knows the common ones; all of them, RE2 alone. */

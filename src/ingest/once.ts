@@ -9,7 +9,7 @@ export const WINDOW_MS = 300_000
 /** An instance that dies while it stores blocks repeats for at most this long. */
 const STORING_MS = 20_000
 const POLL_MS = 100
-/** Keys that are worked on in one turn of the event loop, which takes about 10 ms: a body may have 150,000. */
+/** Keys of one turn of the event loop, about 10 ms of work. A body may have 150,000 keys. */
 const KEYS_AT_ONCE = 1_000
 const STORING = 'storing'
 const STORED = 'stored'

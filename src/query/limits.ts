@@ -5,7 +5,7 @@
 
 import { isBuiltin, type BuiltinField, type Field, type Query, type ValueTest } from './ast.js'
 
-/** A clause that is too much, and why. */
+/** A clause that exceeds a limit, and which limit. */
 export interface Excess {
   readonly clause: Query
   readonly message: string

@@ -48,7 +48,7 @@ function textOf(quoted: string): string | null {
   }
 }
 
-/** Whether a value reads the same without quotes. */
+/** Whether a value can be written without quotes. */
 const isPlain = (value: string): boolean => !/^["\s]|\s$|[,\n\r]/.test(value)
 
 export const printMatchers = (all: readonly Matcher[]): string =>

@@ -248,7 +248,7 @@ export const alertRuleRoutes = [
       const before =
         cursor === undefined ? null : decodeCursor(cursorKey, filters, cursor, isHistoryPosition)
       const found = await alertLog.history(id, before, limit + 1)
-      // A rule that was deleted keeps its history.
+      // A deleted rule keeps its history.
       if (found.length === 0 && before === null) alertRules.get(id)
       const shown = found.slice(0, limit)
       const last = shown.at(-1)

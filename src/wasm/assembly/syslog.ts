@@ -251,7 +251,7 @@ function isOther(key: u64): bool {
   return false
 }
 
-/** Whether a message may have one of `INNER_FORMS` or JSON in it, with or without a cookie, or a severity as Cisco's devices write it. */
+/** Whether JavaScript has to read the message: it may begin with one of `INNER_FORMS`, JSON, a cookie, or the code of a Cisco device. */
 function mayHaveInner(from: usize, end: usize): bool {
   const c = <u32>load<u8>(from)
   const word = load<u32>(from)
