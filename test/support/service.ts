@@ -82,7 +82,9 @@ function run(
   before: readonly string[] = [],
 ): Spawned {
   const { PATH = '', HOME = '', TMPDIR = tmpdir() } = process.env
-  const [command = '', ...words] = [...before, process.execPath, main, ...args]
+  // tap adds an option that loads its module hooks in each thread of each Node.js process
+  const options = `NODE_OPTIONS=${env['NODE_OPTIONS'] ?? ''}`
+  const [command = '', ...words] = [...before, 'env', options, process.execPath, main, ...args]
   const child = spawn(...bound(command, words), {
     env: { PATH, HOME, TMPDIR, ...COMMON, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
