@@ -244,7 +244,9 @@ export const tooManyRows = (maxRows: number): AppError =>
   new AppError('file_parse_error', `the file has more than ${maxRows} rows`)
 
 /** Names of the members in which transports wrap a program's line. */
-const WRAPPERS: ReadonlySet<string> = new Set('log raw rawstring line event textpayload'.split(' '))
+const WRAPPERS: ReadonlySet<string> = new Set(
+  'log raw rawstring line event textpayload shortmessage'.split(' '),
+)
 
 const NO_OBJECT: Problem = {
   reason: 'invalid_event',
@@ -323,7 +325,8 @@ function textOfRest({ message }: JsonRecord, tags: JsonRecord | null, depth: num
 }
 
 const findTexts = (candidates: FieldCandidates) => ({
-  host: findText(candidates, 'host'),
+  // Docker's driver for Forward names the container, with a slash before it, and no host.
+  host: findText(candidates, 'host').replace(/^\//, ''),
   environment: findText(candidates, 'environment'),
   traceId: findId(candidates, 'traceId'),
   spanId: findId(candidates, 'spanId'),

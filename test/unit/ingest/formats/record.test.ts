@@ -526,6 +526,7 @@ void test('the stream of a container is its source only when nothing else is nam
       const { event } = read(record)
       t.match(event, { source, message: 'm' }, JSON.stringify(record))
     }
+  t.equal(read({ container_name: '/cart-1', source: 'stdout', log: 'm' }).event.host, 'cart-1')
 })
 
 void test('exceptions beside a message can be searched and stay tags', async (t) => {

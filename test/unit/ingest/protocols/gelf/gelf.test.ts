@@ -48,6 +48,18 @@ void test('messages are read, compressed or not', async (t) => {
   t.equal(rejects[2]?.raw, text.toString('utf8', 0, 20), 'the beginning is kept')
 })
 
+void test('a short message in JSON is read as the line of a program', async (t) => {
+  const line = { level: 'warn', msg: 'retried', user: 42 }
+  const text = Buffer.from(
+    JSON.stringify({ ...MESSAGE, short_message: JSON.stringify(line), level: 6 }),
+  )
+  const batch = new RecordBatch('10.0.0.7')
+  batch.record(text, 0, text.length, false)
+  const [event] = collectOf(batch).events
+  t.match(event, { source: 'shop', host: 'web-1', severity: 'WARNING', message: 'retried' })
+  t.match(event?.tags, { user: 42, seq: 7 })
+})
+
 function collectOf(batch: RecordBatch) {
   const sink = collect()
   decodeGelfBatch(batch.take(), ingestContext, sink)
