@@ -104,7 +104,7 @@ export const listenerTargets = (check: Check): readonly Target[] => [
   {
     name: 'syslog',
     part: /\/build\/src\/ingest\/(?:protocols\/syslog|record-batch|formats\/text)/,
-    runs: 2000,
+    runs: 1000,
     seeds: [
       '<34>1 2026-11-21T09:28:19.003Z host app 123 ID47 [x@1 a="b"] message\n<35>Nov 21 09:28:19 h tag[1]: two\n at x\n',
       '56 <34>1 2026-11-21T09:28:19Z h a - - - {"msg":"json","k":1}24 <35>checkout: @cee: {"a":',
@@ -126,7 +126,7 @@ export const listenerTargets = (check: Check): readonly Target[] => [
   {
     name: 'lines',
     part: /\/build\/src\/ingest\/protocols\/(?:lines|delimited)/,
-    runs: 1000,
+    runs: 500,
     seeds: ['{"message":"a","level":"warn"}\nplain\r\n\n{"broken\n{"message":"\\ud800"}\n', '\n'],
     tokens: ['{"message":"', '"}\n', '"}{"a":"', '[{', '\r\n'],
     check: checkStream(
@@ -138,7 +138,7 @@ export const listenerTargets = (check: Check): readonly Target[] => [
   {
     name: 'journal-entries',
     part: /\/build\/src\/ingest\/protocols\/journal/,
-    runs: 1500,
+    runs: 750,
     seeds: ['__CURSOR=1\nMESSAGE=a\n\nMESSAGE\n\u0002\0\0\0\0\0\0\0a\n\nPRIORITY=3\n\n'],
     tokens: ['\n\n', '=', '\0\0\0\0\0\0\0', '\n\u00ff\u00ff\u00ff\u00ff\u00ff\u00ff\u00ff\u00ff'],
     check: (input) => {
@@ -149,7 +149,7 @@ export const listenerTargets = (check: Check): readonly Target[] => [
   {
     name: 'gelf',
     part: /\/build\/src\/ingest\/protocols\/gelf/,
-    runs: 1500,
+    runs: 750,
     seeds: [
       '{"version":"1.1","host":"h","short_message":"a","timestamp":1763717299.1,"level":3,"_app":"b"}\0{"short_message":',
       Buffer.concat([
@@ -178,7 +178,7 @@ export const listenerTargets = (check: Check): readonly Target[] => [
   {
     name: 'forward',
     part: /\/build\/src\/ingest\/protocols\/(?:forward|msgpack)/,
-    runs: 2000,
+    runs: 1000,
     seeds: [
       encode(['tag', 1763717299, { message: 'a', level: 'info' }, { chunk: 'c' }]),
       encode([
@@ -197,7 +197,7 @@ export const listenerTargets = (check: Check): readonly Target[] => [
   {
     name: 'grpc',
     part: /\/build\/src\/ingest\/protocols\/otlp\/grpc/,
-    runs: 300,
+    runs: 150,
     seeds: [writeGrpcMessage(Buffer.from('abc')), Buffer.from([1, 0, 0, 0, 0]), Buffer.alloc(0)],
     check: checkGrpc,
   },

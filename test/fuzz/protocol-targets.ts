@@ -106,7 +106,7 @@ export const protocolTargets = (check: Check): readonly Target[] =>
     .map((format) => ({
       name: format.replace('/', '-'),
       part: /\/build\/src\/(?:ingest\/protocols|http\/snappy)/,
-      runs: 600,
+      runs: 300,
       seeds: (SEEDS[format] ?? []).map((seed) =>
         typeof seed === 'string' ? seed : Buffer.from(seed),
       ),

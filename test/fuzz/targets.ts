@@ -195,7 +195,7 @@ const uploadTarget = (type: FileType, part: RegExp, seeds: readonly string[]): T
   name: `upload-${type}`,
   part,
   seeds,
-  runs: 1500,
+  runs: 750,
   tokens: [
     'timestamp,level,message\n',
     ';',
@@ -491,7 +491,7 @@ export const TARGETS: readonly Target[] = [
   {
     name: 'ndjson',
     part: /\/build\/src\/(?:ingest\/formats|model)\//,
-    runs: 3000,
+    runs: 1500,
     seeds: [
       '{"timestamp":"2026-11-21T09:28:19.123Z","source":"shop","severity":"INFO","message":"order 1 paid"}\n' +
         '{"timestamp":"2026-11-21T09:28:19.124Z","source":"shop","severity":"ERROR","message":"order 2 lost"}\n' +
@@ -535,7 +535,7 @@ export const TARGETS: readonly Target[] = [
   {
     name: 'webhook',
     part: /\/build\/src\/ingest\/webhook/,
-    runs: 2500,
+    runs: 1250,
     seeds: [
       ...webhookSeeds,
       String.raw`{"object_kind":"tag_push","ref":"refs/tags/\ud800","project":{"path_with_namespace":"a/b"},"user":{"username":"\udc00"}}`,
@@ -564,7 +564,7 @@ export const TARGETS: readonly Target[] = [
   {
     name: 'multipart',
     part: /\/build\/src\/http\/multipart/,
-    runs: 3000,
+    runs: 1500,
     seeds: [FORM],
     tokens: [
       '--XyZ',
@@ -579,7 +579,7 @@ export const TARGETS: readonly Target[] = [
   {
     name: 'compressed',
     part: /\/build\/src\/http\/(?:decompress|zstd)/,
-    runs: 1500,
+    runs: 750,
     seeds: [
       compressed(0, gzipSync(PLAIN)),
       compressed(1, deflateSync(PLAIN)),
@@ -593,7 +593,7 @@ export const TARGETS: readonly Target[] = [
   {
     name: 'texts',
     part: /\/build\/src\/(?:api|http|clickhouse|events|records|templates\/head-level|ingest\/formats\/time)/,
-    runs: 2500,
+    runs: 1250,
     seeds: [
       encodeCursor(KEY, FILTERS, 12345),
       '2026-11-21T09:28:19.123+01:00',
@@ -611,7 +611,7 @@ export const TARGETS: readonly Target[] = [
   {
     name: 'credentials',
     part: /\/build\/src\/api\/auth\/|\/ingest\/webhook\/signature/,
-    runs: 1500,
+    runs: 750,
     seeds: [
       ACCESS,
       REFRESH,
@@ -637,7 +637,7 @@ export const TARGETS: readonly Target[] = [
   {
     name: 'segment',
     part: /\/build\/src\/wal\/file/,
-    runs: 1500,
+    runs: 750,
     seeds: [
       Buffer.concat([FRAME, FRAME, DONE]),
       Buffer.concat([FRAME.subarray(0, 30), FRAME, DONE]),
@@ -649,7 +649,7 @@ export const TARGETS: readonly Target[] = [
   {
     name: 'native',
     part: /\/build\/src\/clickhouse\/native-reader/,
-    runs: 1500,
+    runs: 750,
     seeds: [nativeSeed(1), nativeSeed(7)],
     tokens: ['UInt64', 'UInt8', 'Enum8(', 'Float32', 'LowCardinality(String)', 'String'],
     check: checkNative,
@@ -657,7 +657,7 @@ export const TARGETS: readonly Target[] = [
   {
     name: 'query',
     part: /\/build\/src\/query\//,
-    runs: 3000,
+    runs: 1500,
     seeds: [
       'severity>=warning (source:checkout OR source:cart) priority:P1,P2 region:eu-* has:trace count>10 new:1h',
       'user.id:42 http.status:500..599 -has:user message:/timeout after \\d+ ms/ trace:4bf92f35',
@@ -686,7 +686,7 @@ export const TARGETS: readonly Target[] = [
   {
     name: 'mining',
     part: /\/build\/src\/templates\//,
-    runs: 1200,
+    runs: 600,
     seeds: [
       'user bob logged in from 10.0.0.1\nuser eve logged in from 10.0.0.2\nuser x y logged in from 10.0.0.3\n' +
         'GET /a/b?c=d HTTP/1.1 200 12ms\nGET /e HTTP/1.1 500 7ms\nat 2026-11-21 09:28:19 done',

@@ -46,11 +46,11 @@ export const ODD: readonly string[] = [
 ]
 
 /**
- * Every third value, from another one at each place, so that each value reaches a third of all places and each place has
+ * Every sixth value, from another one at each place, so that each value reaches a sixth of all places and each place has
  * values of several contexts. With INJECTION=whole every place has every value.
  */
 export const shareOf = (values: readonly string[], place: number): readonly string[] =>
-  process.env['INJECTION'] === 'whole' ? values : values.filter((_, i) => (i + place) % 3 === 0)
+  process.env['INJECTION'] === 'whole' ? values : values.filter((_, i) => (i + place) % 6 === 0)
 
 /** The paths of all values of a body, and whether each is free text. */
 export function placesOf(
