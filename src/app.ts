@@ -21,13 +21,11 @@ import type { Store } from './clickhouse/client.js'
 import { openDatabase } from './clickhouse/database.js'
 import type { Config } from './config.js'
 import { openDataDir } from './coordination/data-dir.js'
-import { createEntities } from './coordination/entities.js'
-import { reserveEventIds } from './coordination/event-ids.js'
-import { createExclusive, inTurn, type WithLock } from './coordination/lock.js'
+import { joinInstances } from './coordination/instance.js'
+import { createExclusive, inTurn } from './coordination/lock.js'
 import { createInProcessState } from './coordination/memory-state.js'
 import { openSeal } from './coordination/seal.js'
 import { openState } from './coordination/open-state.js'
-import { createReplica, singleReplica } from './coordination/replica.js'
 import { SharedChanges } from './coordination/shared-changes.js'
 import { createAnalytics } from './events/analytics.js'
 import { createArrivalReader } from './events/arrivals.js'
@@ -45,19 +43,17 @@ import type { Uws } from './http/uws.js'
 import { DedupWindow } from './ingest/dedup-window.js'
 import { createListeners, type Listeners } from './ingest/listener.js'
 import { openListenerPorts } from './ingest/listeners/listeners.js'
+import { openMemory, WAL_CACHE_BYTES } from './ingest/memory.js'
 import { createOnce, rememberStored, WINDOW_MS } from './ingest/once.js'
 import { Pipeline } from './ingest/pipeline.js'
 import { openPool } from './ingest/pool.js'
 import { createWriteTarget } from './ingest/write-target.js'
 import { recoverWal } from './ingest/recovery.js'
 import { Sequencer } from './ingest/sequencer.js'
-import { hasTexts, toReplayBody } from './ingest/protocols/table.js'
-import { replayScope, resubmit, uploadSubmission, type UploadedFile } from './ingest/submission.js'
+import { createResubmission } from './ingest/replays.js'
+import { uploadSubmission, type UploadedFile } from './ingest/submission.js'
 import { createDeletions, createErasure } from './ingest/deletions.js'
 import { createInsights } from './insights/insights.js'
-import { BufferPool } from './lib/buffer-pool.js'
-import { trimAtRest } from './lib/rest.js'
-import { BlockPool } from './wal/block-pool.js'
 import type { BodyResult } from './ingest/block.js'
 import { PRIORITIES, type EventRecord } from './model/event.js'
 import { createCorrections } from './priority/corrections.js'
@@ -78,12 +74,10 @@ import { s3Of } from './settings/cold.js'
 import { createCollectorStats } from './telemetry/collector-stats.js'
 import type { Log } from './telemetry/log.js'
 import { createMetrics } from './telemetry/metrics.js'
-import { ConstantTexts } from './templates/constant-texts.js'
 import { createTemplateDirectory } from './templates/directory.js'
-import { TemplateRegistry } from './templates/registry.js'
 import { adoptStoredTemplates, loadTemplates, numberTemplates } from './templates/sharing.js'
-import { SignatureCache } from './templates/signature-cache.js'
 import { createTemplateStore } from './templates/store.js'
+import { createTemplateTables } from './templates/tables.js'
 import { createTemplateUpkeep, type TemplateUpkeep } from './templates/upkeep.js'
 import { writeBesideLog } from './wal/file.js'
 import { Wal } from './wal/wal.js'
@@ -121,19 +115,6 @@ export interface App extends AccountResets {
   close(): Promise<void>
 }
 
-/** What is in memory of the WAL: a large batch and part of the next. More gains nothing (bench/NOTES.md). */
-const WAL_CACHE_BYTES = 64 * 1024 * 1024
-/**
- * Free buffers that are kept for the next bodies. One that is not kept stays in memory too, until V8 collects it: beside bodies of
- * 25 MiB the service held 1.2 GB with 32 MiB kept, and 330 MB with 128 (bench/flow/hostile.ts).
- */
-const FREE_BUFFER_BYTES = 128 * 1024 * 1024
-/** Free buffers that are kept for the next blocks: as many as the WAL caches, and some that fill up. */
-const FREE_BLOCK_BYTES = WAL_CACHE_BYTES + 32 * 1024 * 1024
-/** When nothing has come in for so long, free buffers are given back to the system. */
-const REST_MS = 30_000
-/** Signatures that every thread knows, 16 bytes each. */
-const SIGNATURES = 1 << 18
 const REPLAY_LOCK_MS = 15_000
 
 /** Time for requests in flight, for acknowledged rows to be written, and for the audit trail. */
@@ -155,51 +136,35 @@ export async function openApp(options: AppOptions): Promise<App> {
   const close = async (): Promise<void> => {
     for (const step of closers.splice(0).toReversed()) await step()
   }
+  /** Has a part closed at the end. */
+  const closing = <T extends { close(): unknown }>(part: T): T => {
+    closers.push(() => part.close())
+    return part
+  }
   try {
     // What is kept.
     const dataDir = openDataDir(config.dataDir)
     closers.push(() => dataDir.release())
     const jwtSecret = config.jwtSecret ?? dataDir.secret('jwt-secret')
-    const state = await openState(config, dataDir.instanceId, log)
-    closers.push(() => state.close())
-    const database = await openDatabase(config, { log })
-    closers.push(() => database.close())
+    const state = closing(await openState(config, dataDir.instanceId, log))
+    const database = closing(await openDatabase(config, { log }))
     const { store, embedded } = database
     const exclusive = createExclusive(state)
     await database.reach()
     await inTurn(exclusive, 'migrate', () => database.prepare())
     dataDir.migrated()
 
-    // What other instances on the same database store is followed; an embedded database has none.
-    const replica =
-      embedded === null
-        ? await createReplica({
-            state,
-            onError: (error) => log.warn({ err: error }, 'changes of other instances are late'),
-          })
-        : singleReplica
-    closers.push(() => replica.close())
-    const entities = await createEntities(store, {
-      log,
-      ...(embedded === null ? { exclusive, onStored: () => replica.notify() } : {}),
-    })
-    replica.onCatchUp(() => entities.catchUp())
-    // The generation in the shared state may be lost, and a lock decides what is unique: catch up in any case.
-    const withLock: WithLock = (key, ttlMs, work) =>
-      state.withLock(key, ttlMs, async () => {
-        await replica.catchUp()
-        return await work()
-      })
-    const ids = await reserveEventIds(store, {
-      log,
-      exclusive: (work) => exclusive('event-ids', work),
-    })
-    closers.push(() => ids.close())
+    const instance = closing(
+      await joinInstances({ store, state, exclusive, isEmbedded: embedded !== null, log }),
+    )
+    const { replica, entities, withLock, ids } = instance
 
     // Who may: users, sessions, keys, limits, the audit trail.
     const metrics = createMetrics({ version })
-    // What is shared, for the time in which the shared state does not answer.
-    const alone = createInProcessState({ onError: (error) => log.warn({ err: error }, 'state') })
+    // Takes the place of the shared state while that does not answer.
+    const alone = createInProcessState({
+      onError: (error) => log.warn({ err: error }, 'the state of this process fails'),
+    })
     const limiter = createLimiter(state, toRateLimits(config), alone)
     const mailer = openMailer(config, log)
     closers.push(() => mailer?.close())
@@ -224,14 +189,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     const collectorStats = createCollectorStats()
     const sourceStats = createSourceStats(store)
     const deadLetters = createDeadLetters(store)
-    const ledger = await openLedger({
-      store,
-      state,
-      self: dataDir.instanceId,
-      // Nothing asks before it is started.
-      pipeline: { oldestMs: () => pipeline.oldestMs, waiting: () => pipeline.waiting },
-    })
-    closers.push(() => ledger.close())
+    const ledger = closing(await openLedger({ store, state, self: dataDir.instanceId }))
 
     // What people work on, and how long it is kept.
     const sourceRecords = entities.collection('source', SourceDoc)
@@ -254,25 +212,26 @@ export async function openApp(options: AppOptions): Promise<App> {
       applications,
     })
     const s3 = s3Of(config)
-    const retention = createRetention({
-      store,
-      entities,
-      exclusive,
-      policy,
-      log,
-      limit: config.maxDisk,
-      dir: embedded === null ? null : dataDir.path,
-      coldAfterDays: config.coldAfterDays,
-      checkS3: s3 === null ? null : openBucket(s3).check,
-      audit,
-      metrics: {
-        droppedForDisk: (rows) => {
-          metrics.droppedForDisk(rows)
-          ledger.restart()
+    const retention = closing(
+      createRetention({
+        store,
+        entities,
+        exclusive,
+        policy,
+        log,
+        limit: config.maxDisk,
+        dir: embedded === null ? null : dataDir.path,
+        coldAfterDays: config.coldAfterDays,
+        checkS3: s3 === null ? null : openBucket(s3).check,
+        audit,
+        metrics: {
+          droppedForDisk: (rows) => {
+            metrics.droppedForDisk(rows)
+            ledger.restart()
+          },
         },
-      },
-    })
-    closers.push(() => retention.close())
+      }),
+    )
     const events = createEvents(store, {
       dedupWindowSeconds: config.dedupWindowSeconds,
       retention,
@@ -288,11 +247,7 @@ export async function openApp(options: AppOptions): Promise<App> {
 
     // Templates, duplicates, priorities.
     const templateStore = createTemplateStore(store)
-    const signatures = SignatureCache.create(SIGNATURES)
-    const templates = new TemplateRegistry()
-    const constantTexts = ConstantTexts.create()
-    templates.onRenumber(() => signatures.clear())
-    constantTexts.watch(templates)
+    const { templates, signatures, constantTexts } = createTemplateTables()
     const model = new PriorityModel()
     model.watch(templates)
     const overrides = new PriorityOverrides(templates)
@@ -309,48 +264,47 @@ export async function openApp(options: AppOptions): Promise<App> {
     const templateStats = createTemplateStats(store, directory)
 
     // The WAL, and what an earlier run left in it.
-    const bufferPool = new BufferPool(FREE_BUFFER_BYTES)
-    const blockPool = new BlockPool(FREE_BLOCK_BYTES)
-    closers.push(trimAtRest([bufferPool, blockPool], REST_MS))
+    const memory = closing(openMemory())
+    const { bufferPool, blockPool } = memory
     const walDir = join(dataDir.path, 'wal')
-    const wal = await Wal.open({
-      dir: walDir,
-      maxBytes: config.walMaxBytes,
-      cacheBytes: WAL_CACHE_BYTES,
-      blockPool,
-      keepOnceKeysMs: WINDOW_MS,
-      onDamage: (report) => {
-        log.error(report, 'the WAL is damaged; what is readable is kept')
-        // The lost records may have begun events and named templates.
-        sequencer.forgetAll()
-        templates.markUnsaved()
-      },
-      onFullDisk: () =>
-        log.warn(
-          { dir: walDir },
-          'the disk is full: no events are taken until there is space on it',
-        ),
-    })
-    closers.push(() => wal.close())
+    const wal = closing(
+      await Wal.open({
+        dir: walDir,
+        maxBytes: config.walMaxBytes,
+        cacheBytes: WAL_CACHE_BYTES,
+        blockPool,
+        keepOnceKeysMs: WINDOW_MS,
+        onDamage: (report) => {
+          log.error(report, 'the WAL is damaged; what is readable is kept')
+          // The lost records may have begun events and named templates.
+          sequencer.forgetAll()
+          templates.markUnsaved()
+        },
+        onFullDisk: () =>
+          log.warn(
+            { dir: walDir },
+            'the disk is full: no events are taken until there is space on it',
+          ),
+      }),
+    )
     const pending = new PendingChanges()
     const onceKeys = await recoverWal(wal, sources, { store: templateStore, pending })
     await rememberStored(state, onceKeys)
     await loadTemplates(templateStore, templates)
     const priorities = createPriorityStore({ entities, templates, model, overrides })
 
-    // What is found by itself, and what everybody looks at.
-    const insights = createInsights({
-      config,
-      log,
-      store,
-      state,
-      sources,
-      directory,
-      model,
-      // Nothing runs before `start` below.
-      onNews: () => live.onChanged(),
-    })
-    closers.push(() => insights.close())
+    // The insights, the KPIs and the WebSockets.
+    const insights = closing(
+      createInsights({
+        config,
+        log,
+        store,
+        state,
+        sources,
+        directory,
+        model,
+      }),
+    )
     const capacity = planCapacity(config.maxConnections, log)
     const kpis = createKpiCache({
       state,
@@ -369,21 +323,22 @@ export async function openApp(options: AppOptions): Promise<App> {
     const eventContext = createEventContext({ templates, sources, applications })
     const cursors = cursorKey(jwtSecret)
     const arrivals = createArrivalReader(store)
-    const live = await openLive({
-      config,
-      log,
-      state,
-      replica,
-      accounts,
-      limiter,
-      kpis,
-      arrivals,
-      questions,
-      context: eventContext,
-      cursorKey: cursors,
-      maxOpen: capacity.webSockets,
-    })
-    closers.push(() => live.close())
+    const live = closing(
+      await openLive({
+        config,
+        log,
+        state,
+        replica,
+        accounts,
+        limiter,
+        kpis,
+        arrivals,
+        questions,
+        context: eventContext,
+        cursorKey: cursors,
+        maxOpen: capacity.webSockets,
+      }),
+    )
     const { onChanged } = live
 
     // From the WAL into ClickHouse.
@@ -443,20 +398,21 @@ export async function openApp(options: AppOptions): Promise<App> {
 
     // From a body to the WAL.
     const ownerOf = (source: string): string => sources.get(source)?.keyId ?? ''
-    const pool = await openPool(config, {
-      shared: {
-        signatures: signatures.buffer,
-        constantTexts: constantTexts.buffer,
-        identity: {
-          ignoredTags: config.dedupIgnoreAttributes,
-          isDeduplicated: config.dedupWindowSeconds > 0,
+    const pool = closing(
+      await openPool(config, {
+        shared: {
+          signatures: signatures.buffer,
+          constantTexts: constantTexts.buffer,
+          identity: {
+            ignoredTags: config.dedupIgnoreAttributes,
+            isDeduplicated: config.dedupWindowSeconds > 0,
+          },
         },
-      },
-      memory: { bufferPool, blockPool },
-      ownerOf,
-      prepare: (threads) => numberTemplates(templates, (known) => threads.restore(known)),
-    })
-    closers.push(() => pool.close())
+        memory,
+        ownerOf,
+        prepare: (threads) => numberTemplates(templates, (known) => threads.restore(known)),
+      }),
+    )
     const once = createOnce(state, alone)
     const pipeline = new Pipeline({
       pool,
@@ -520,7 +476,10 @@ export async function openApp(options: AppOptions): Promise<App> {
         : null
     closers.push(async () => {
       await templateUpkeep.close()
-      await closeIngest({ pipeline, writer, wal })
+      await pipeline.close()
+      // What is not written in time waits in the WAL for the next start.
+      await pipeline.settle(CLOSE_WRITER_MS).catch(() => undefined)
+      await writer.stop()
       await shared?.leave()
     })
 
@@ -571,25 +530,14 @@ export async function openApp(options: AppOptions): Promise<App> {
       sequencer,
       newToken: batches.newToken,
       shared,
-      // Without rows there, a deletion does not need it.
+      // A deletion needs cold storage only when there are rows in it.
       coldFault: () => (retention.cold.untilMs() === 0 ? null : retention.cold.fault()),
       onDeleted: onChanged,
     })
     const replay = createReplay({
       deadLetters,
       claims: embedded === null ? createReplayClaims(entities, dataDir.instanceId) : noReplayClaims,
-      resubmit: (lines) =>
-        Promise.all(
-          lines.map((line) =>
-            resubmit(
-              { ...line, body: toReplayBody(line.line, line.protocol) },
-              replayScope(line, accounts.ingestKeys.find(line.keyId)),
-              pipeline,
-            ),
-          ),
-        ),
-      hasTexts,
-      settle: () => pipeline.settle(),
+      ...createResubmission({ pipeline, findKey: accounts.ingestKeys.find }),
       exclusive: (work) => withLock('delete', REPLAY_LOCK_MS, work),
     })
 
@@ -633,7 +581,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       replay,
       upload: async (file: UploadedFile): Promise<BodyResult> => {
         const result = await pipeline.submit(uploadSubmission(file))
-        // The disk of an instance that takes no events may go with it.
+        // The disk of an instance with the role `api` may be removed together with it.
         if (config.role === 'api') await pipeline.settle()
         return result
       },
@@ -672,9 +620,9 @@ export async function openApp(options: AppOptions): Promise<App> {
 
     // What runs by itself, and the ports.
     writer.start(shared)
-    ledger.start()
+    ledger.start(pipeline)
     if (config.role !== 'collector') {
-      insights.start()
+      insights.start(onChanged)
       retention.start()
     }
     alerting.evaluator.start(config.role !== 'collector')
@@ -742,21 +690,4 @@ export async function openApp(options: AppOptions): Promise<App> {
     await close()
     throw (await explainFullDisk(config.dataDir, error)) ?? error
   }
-}
-
-/** Takes no more, and writes what is acknowledged. What is not written in time waits in the WAL for the next start. */
-async function closeIngest({
-  pipeline,
-  writer,
-  wal,
-}: {
-  readonly pipeline: Pipeline
-  readonly writer: Writer
-  readonly wal: Wal
-}): Promise<void> {
-  await pipeline.close()
-  const last = wal.waiting.at(-1)
-  if (last !== undefined)
-    await writer.flush(last.seq, AbortSignal.timeout(CLOSE_WRITER_MS)).catch(() => undefined)
-  await writer.stop()
 }

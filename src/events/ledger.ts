@@ -36,12 +36,14 @@ interface LedgerDeps {
   readonly state: Pick<State, 'kind' | 'publish' | 'subscribe'>
   /** The id of this instance. */
   readonly self: string
-  readonly pipeline: {
-    /** Age of the oldest request body that may not be completely in ClickHouse, in milliseconds. */
-    readonly oldestMs: () => number
-    readonly waiting: () => number
-  }
   readonly nowMs?: () => number
+}
+
+/** What was taken and may not be in ClickHouse yet. */
+interface Taken {
+  /** Age of the oldest request body that may not be completely in ClickHouse, in milliseconds. */
+  readonly oldestMs: number
+  readonly waiting: number
 }
 
 /** What one instance has acknowledged. */
@@ -75,19 +77,20 @@ const storedSql = statement<
 >('ledger_stored')
 
 export async function openLedger(deps: LedgerDeps) {
-  const { store, state, self, pipeline, nowMs = Date.now } = deps
+  const { store, state, self, nowMs = Date.now } = deps
   const isShared = state.kind === 'redis'
   const slots = createSlots(nowMs)
   const heard = createHeard(nowMs)
   let sinceMs = nowMs()
-  /** Undefined before the start, when the pipeline may not exist. */
+  /** Before the start no body is taken, and no counts are published. */
+  let taken: Taken = { oldestMs: 0, waiting: 0 }
   let timer: NodeJS.Timeout | undefined
 
   const own = (): Counts => ({
     instance: self,
     sinceMs,
-    untilMs: nowMs() - pipeline.oldestMs() - REPLY_MS,
-    waiting: pipeline.waiting(),
+    untilMs: nowMs() - taken.oldestMs - REPLY_MS,
+    waiting: taken.waiting,
     slots: slots.list(),
   })
   /** What an instance acknowledged last, before it was gone, is not known. Without the shared state that is all of them. */
@@ -97,12 +100,11 @@ export async function openLedger(deps: LedgerDeps) {
   const reports = shareReports(nowMs, async () => {
     forgetSilent()
     const others = heard.list().filter(({ instance }) => instance !== self)
-    // Without an echo of its own counts, this instance may not hear those of others.
+    // An instance that does not receive its own counts may not receive those of others either.
     const isDeaf = isShared && !heard.has(self)
-    const expected = sumUp([own(), ...others], isDeaf ? 0 : nowMs())
-    return { ...expected, ...(await countStored(store, expected)) }
+    return await withStored(store, sumUp([own(), ...others], isDeaf ? 0 : nowMs()))
   })
-  /** Tells the other instances, as happens every ten seconds. */
+  /** Publishes this instance's counts, which also happens every ten seconds. */
   const tell = async (): Promise<void> => {
     forgetSilent()
     await state.publish(CHANNEL, JSON.stringify(own())).catch(() => undefined)
@@ -120,8 +122,9 @@ export async function openLedger(deps: LedgerDeps) {
       })
     : null
   return {
-    /** Begins to tell the others; to be called when the pipeline exists. */
-    start: (): void => {
+    /** Begins to compare, and to publish the counts of this instance. */
+    start: (pipeline: Taken): void => {
+      taken = pipeline
       if (!isShared) return
       // Counting begins when each instance has received the counts of all others.
       sinceMs = nowMs() + SILENT_MS
@@ -235,12 +238,10 @@ function sumUp(all: readonly Counts[], nowMs: number): Expected {
   }
 }
 
-async function countStored(
-  store: LedgerDeps['store'],
-  { sinceMs, untilMs }: Expected,
-): Promise<Pick<LedgerReport, 'stored' | 'deadLetters'>> {
-  if (sinceMs === untilMs) return { stored: 0, deadLetters: 0 }
-  const span = { from_ms: sinceMs, to_ms: untilMs }
-  const [row] = await store.query(storedSql, span)
-  return { stored: row?.stored ?? 0, deadLetters: row?.dead ?? 0 }
+/** Counts what ClickHouse has of the compared span. */
+async function withStored(store: LedgerDeps['store'], expected: Expected): Promise<LedgerReport> {
+  const { sinceMs: from_ms, untilMs: to_ms } = expected
+  if (from_ms === to_ms) return { ...expected, stored: 0, deadLetters: 0 }
+  const [row] = await store.query(storedSql, { from_ms, to_ms })
+  return { ...expected, stored: row?.stored ?? 0, deadLetters: row?.dead ?? 0 }
 }

@@ -107,7 +107,7 @@ export class Pipeline {
   #last: { readonly seq: number; readonly durable: Promise<void> }
   #seenFailures = 0
   #closed = false
-  /** What holds numbers of templates. It never rejects. */
+  /** Work that holds numbers of templates. It never rejects. */
   readonly #inFlight = new Set<Promise<void>>()
   readonly #unstored = new UnstoredTasks(() => this.#deps.wal.waiting[0]?.seq ?? Infinity)
   #renumbering: Promise<void> | null = null
@@ -207,9 +207,9 @@ export class Pipeline {
     return this.#append({ ...EMPTY, command })
   }
 
-  /** Resolves when everything sequenced so far is in ClickHouse. */
-  async settle(): Promise<void> {
-    const wait = AbortSignal.timeout(COMMAND_WAIT_MS)
+  /** Resolves when everything sequenced so far is in ClickHouse. @throws AppError when that takes longer than `waitMs` */
+  async settle(waitMs = COMMAND_WAIT_MS): Promise<void> {
+    const wait = AbortSignal.timeout(waitMs)
     const { seq, durable } = this.#last
     // A record that could not be written will never be counted.
     await durable.catch(() => undefined)

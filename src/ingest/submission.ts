@@ -1,33 +1,20 @@
-import type { ContentCoding } from '../http/decompress.js'
-import { AppError } from '../model/errors.js'
-import type { CanonicalEvent } from '../model/event.js'
 import type { Command, LogRecord, Registration } from '../wal/record.js'
-import type { BodyFormat, BodyResult, BodyTask } from './block.js'
+import type { BodyResult, BodyTask } from './block.js'
 import { NO_VERDICTS } from './verdicts.js'
 
+/** Properties of a body that are known once its sources and records are looked up. */
+type SetLater = 'verdicts' | 'repeats'
+/** Properties of a body that have a default. */
+type Optional = 'requestSource' | 'params' | 'isRepeat' | 'deniesRecords'
+
 /** The messages of one request, with the permissions of its sender. */
-export interface Submission {
-  /** Whose share of the workers and of the memory it takes. */
+export interface Submission
+  extends Omit<BodyTask, SetLater | Optional | 'timeZone'>, Partial<Pick<BodyTask, Optional>> {
+  /** The owner whose share of the workers and of the memory it takes. */
   readonly owner: string
-  readonly format: BodyFormat
-  readonly bytes: Uint8Array | null
-  readonly coding: ContentCoding
-  readonly events: readonly CanonicalEvent[] | null
-  readonly protocol: string
-  readonly source: string | null
-  /** The ingest key of the sender; '' without one. */
-  readonly keyId: string
-  readonly defaultSource: string
-  readonly requestSource?: string
-  readonly params?: string
-  readonly isRepeat?: boolean
   /** The key under which it is stored once; kept with its rows, as those of its records, so that a restart knows it. */
   readonly onceKey?: string
-  /** Records of sources that the sender may not write are rejected one by one. */
-  readonly deniesRecords?: boolean
-  readonly allowedSources: readonly string[] | null
-  readonly keepRaw: boolean
-  readonly maxRows: number
+  /** The zone of times without one; absent: that of the service. */
   readonly timeZone?: string
   /** Id of the replayed dead letter. The WAL record of the message also deletes it, unless the message is dropped. */
   readonly replays: number | null
@@ -99,31 +86,8 @@ export const uploadSubmission = ({
   register: { type: 'file', connector: 'custom', applicationId },
 })
 
-/** What the sender of a dead letter may do when it is replayed. */
-type ReplayScope = Pick<Submission, 'keyId' | 'defaultSource' | 'allowedSources' | 'register'>
-
 /** How the source of a message with an ingest key, or of one that is replayed, is registered. */
-const PUSHED = { type: 'push', connector: 'custom', applicationId: null } as const
-
-/**
- * Whoever sends a rejected record must not get, by its replay, what his key may not do: the rights are those that the key has
- * now. Without a key, or when it is deleted, the record may be of the source that the dead letter names.
- */
-export function replayScope(
-  { keyId, source }: { readonly keyId: string; readonly source: string },
-  key: Omit<SenderKey, 'id'> | null,
-): ReplayScope {
-  // The dead letter of a record without a source has that of its request.
-  const defaultSource = source === '' ? (key?.defaultSource ?? DEFAULT_SOURCE) : source
-  return key === null
-    ? { keyId, defaultSource, allowedSources: [source], register: PUSHED }
-    : {
-        keyId,
-        defaultSource,
-        allowedSources: key.sources,
-        register: key.autoRegister ? PUSHED : null,
-      }
-}
+export const PUSHED = { type: 'push', connector: 'custom', applicationId: null } as const
 
 /** The fields of a submission that the sender's key decides. */
 export const keySubmission = (key: SenderKey) =>
@@ -147,43 +111,6 @@ export interface SenderKey {
   readonly autoRegister: boolean
   /** The source of records that name none; null = `default`. */
   readonly defaultSource: string | null
-}
-
-interface Replayed {
-  /** Of the dead letter. */
-  readonly id: number
-  /** Of its text; null for a JSON object. */
-  readonly protocol: string | null
-  readonly body: Pick<Submission, 'format' | 'bytes'>
-}
-
-/** Replays one dead letter as a body of its own. One that its sender may not write is kept. */
-export async function resubmit(
-  { id, protocol, body }: Replayed,
-  scope: ReplayScope,
-  pipeline: { submit(submission: Submission): Promise<BodyResult> },
-): Promise<'stored' | 'rejected' | 'kept'> {
-  const submission: Submission = {
-    owner: 'replays',
-    ...body,
-    coding: 'identity',
-    events: null,
-    // What is rejected again can be replayed again.
-    protocol: protocol ?? 'replay',
-    source: null,
-    ...scope,
-    keepRaw: true,
-    maxRows: 1,
-    replays: id,
-  }
-  try {
-    const result = await pipeline.submit(submission)
-    if (result.accepted > 0) return 'stored'
-    return result.rejected > 0 ? 'rejected' : 'kept'
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'source_not_allowed') return 'kept'
-    throw error
-  }
 }
 
 /** The counts of bodies with the same protocol and sources. */

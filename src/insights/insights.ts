@@ -38,8 +38,6 @@ export interface InsightDeps {
   readonly sources: Sources
   readonly directory: TemplateDirectory
   readonly model: PriorityModel
-  /** Called after a run that changed ML health, which the KPIs show. */
-  readonly onNews: () => Promise<void>
 }
 
 /** An hour counts as whole once what was sent in it has had this long to be written. */
@@ -98,6 +96,8 @@ export class Insights {
   #running: Promise<unknown> = Promise.resolve()
   readonly #closing = new AbortController()
   #lastCostMs = 0
+  /** Given to `start`. */
+  #onHealthChanged: () => Promise<void> = () => Promise.resolve()
 
   constructor(deps: InsightDeps) {
     this.#deps = deps
@@ -151,8 +151,13 @@ export class Insights {
     this.#newest = null
   }
 
-  /** Begins to make runs, unless the interval is 0. */
-  start(): void {
+  /**
+   * Begins to make runs, unless the interval is 0.
+   *
+   * @param onHealthChanged called after a run that changed ML health, which the KPIs show
+   */
+  start(onHealthChanged: () => Promise<void>): void {
+    this.#onHealthChanged = onHealthChanged
     if (this.#deps.config.insightsIntervalSeconds > 0) this.#schedule(FIRST_RUN_MS)
   }
 
@@ -206,7 +211,7 @@ export class Insights {
       const healthBefore = this.mlHealth()
       const isNewest = stored.snapshot.asOfMs >= (this.#newest?.snapshot.asOfMs ?? 0)
       if (isNewest) this.#newest = stored
-      if (this.mlHealth() !== healthBefore) await this.#deps.onNews()
+      if (this.mlHealth() !== healthBefore) await this.#onHealthChanged()
       const tookMs = Date.now() - begunAtMs
       const { ongoing, series } = stored.snapshot
       const facts = { tookMs, costMs: Math.round(result.costMs), series, ongoing }

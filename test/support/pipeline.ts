@@ -5,7 +5,6 @@ import type { Test } from 'tap'
 import { wholeMessage } from '../../src/model/stored-message.js'
 import { PriorityModel } from '../../src/priority/model.js'
 import { PriorityOverrides } from '../../src/priority/overrides.js'
-import { SignatureCache } from '../../src/templates/signature-cache.js'
 import type { BodyResult } from '../../src/ingest/block.js'
 import { DedupWindow } from '../../src/ingest/dedup-window.js'
 import { createOnce } from '../../src/ingest/once.js'
@@ -18,10 +17,10 @@ import { BlockPool, type BlockSlice } from '../../src/wal/block-pool.js'
 import type { SharedMemory } from '../../src/ingest/packed-task.js'
 import { Sequencer } from '../../src/ingest/sequencer.js'
 import { createQuarantine, type Quarantine } from '../../src/writer/quarantine.js'
-import { ConstantTexts } from '../../src/templates/constant-texts.js'
 import type { LogRecord, Registration, Command } from '../../src/wal/record.js'
 import { Wal } from '../../src/wal/wal.js'
-import { TemplateRegistry } from '../../src/templates/registry.js'
+import type { TemplateRegistry } from '../../src/templates/registry.js'
+import { createTemplateTables } from '../../src/templates/tables.js'
 import { Writer, type BatchTarget } from '../../src/writer/writer.js'
 import { readNative } from './native.js'
 import { MINUTE_MS } from '../../src/model/time.js'
@@ -292,8 +291,7 @@ interface Made {
 
 /** The whole pipeline with real threads and a real wal; batches end in a recording target. */
 export async function createTestPipeline(t: Test, made: Made = {}): Promise<TestPipeline> {
-  const signatures = SignatureCache.create(4096)
-  const constantTexts = ConstantTexts.create()
+  const { templates, signatures, constantTexts } = createTemplateTables()
   const shared = {
     signatures: signatures.buffer,
     constantTexts: constantTexts.buffer,
@@ -301,12 +299,9 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
   }
   const threads = createPool(1, { shared, memory: watchedMemory(t), ownerOf: () => '' })
   const pool = made.pool?.(threads) ?? threads
-  const templates = new TemplateRegistry()
   const model = new PriorityModel()
   const overrides = new PriorityOverrides(templates)
   model.watch(templates)
-  constantTexts.watch(templates)
-  templates.onRenumber(() => signatures.clear())
   let nextId = 1
   const sequencer = new Sequencer({
     ids: { take: () => nextId++ },

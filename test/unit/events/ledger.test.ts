@@ -42,11 +42,10 @@ function installation(t: Test, kind: State['kind']) {
         subscribe: state.subscribe,
       },
       self,
-      pipeline: { oldestMs: () => pipeline.oldestMs, waiting: () => pipeline.waiting },
       nowMs: () => world.nowMs,
     })
     t.teardown(() => ledger.close())
-    ledger.start()
+    ledger.start(pipeline)
     return { ...ledger, pipeline }
   }
   return { world, rows, start }
@@ -106,9 +105,6 @@ test('all who ask share a count, and the longer it takes the rarer it is', async
 test('an instance that is starting tells nothing yet, however long it takes', async (t) => {
   const state = createInProcessState({ onError: (error) => t.fail(String(error)) })
   const told: string[] = []
-  const notThere = (): never => {
-    throw new Error('there is no pipeline yet')
-  }
   const ledger = await openLedger({
     store: { query: async () => [] },
     state: {
@@ -117,7 +113,6 @@ test('an instance that is starting tells nothing yet, however long it takes', as
       publish: async (_, message) => void told.push(message),
     },
     self: 'a',
-    pipeline: { oldestMs: notThere, waiting: notThere },
   })
   ledger.restart()
   await setImmediate()
