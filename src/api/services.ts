@@ -23,6 +23,7 @@ import type { Applications } from '../records/applications.js'
 import type { SavedViews } from '../records/saved-views.js'
 import type { AuditTable } from '../records/audit.js'
 import type { DeadLetters } from '../records/dead-letters.js'
+import type { UploadedFile } from '../ingest/submission.js'
 import type { Deletions } from '../ingest/deletions.js'
 import type { Incidents } from '../records/incidents.js'
 import type { Replay } from '../records/replay.js'
@@ -103,7 +104,7 @@ export interface Services {
   readonly replay: Replay
   readonly auditTrail: Pick<AuditTable, 'page'>
   /** Parses an uploaded file and ingests its rows. */
-  readonly upload: (file: Upload) => Promise<BodyResult>
+  readonly upload: (file: UploadedFile) => Promise<BodyResult>
   /** Has the KPI snapshot computed anew after a change of a source, or of something else: ''. */
   readonly announce: (source: string) => void
 
@@ -117,7 +118,7 @@ export interface Services {
   readonly hasPasswordLogin: boolean
   readonly ingestKeys: IngestKeys
   readonly apiTokens: ApiTokens
-  /** Who calls with an access token or an API token. @throws AppError unauthorized, token_expired */
+  /** Returns the user of an access token or API token. @throws AppError unauthorized, token_expired */
   readonly authenticate: (token: string) => Principal
   readonly limiter: Limiter
   readonly guesses: Guesses
@@ -154,11 +155,3 @@ export const metricsAccessOf = (config: Config): MetricsAccess => ({
   isLocalOpen:
     config.nodeEnv !== 'production' && !config.cookieSecure && config.trustedProxies.length === 0,
 })
-
-export interface Upload {
-  readonly format: 'csv' | 'json' | 'txt'
-  readonly bytes: Uint8Array
-  readonly source: string
-  readonly applicationId: string | null
-  readonly timeZone?: string | undefined
-}

@@ -2,6 +2,7 @@ import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 import type { Priority } from '../model/event.js'
 import { DAY_MS } from '../model/time.js'
+import type { EventCorrection } from '../wal/record.js'
 import { createBoundedRange } from './bounded-range.js'
 import { notingColdReads } from './cold-reads.js'
 import { createContext } from './context.js'
@@ -38,13 +39,6 @@ const correctSql = statement<
   never
 >('event_correct')
 
-interface EventCorrection {
-  readonly id: number
-  readonly tsMs: number
-  readonly priority: Priority
-  readonly reason: string
-}
-
 export type Events = ReturnType<typeof createEvents>
 
 export interface EventSettings {
@@ -53,7 +47,7 @@ export interface EventSettings {
   readonly retention: Kept
   /** Events that arrived before may be in cold storage; 0 for none. */
   readonly coldUntilMs: () => number
-  /** Of so many matches of an index at most, the repeats are looked up alone (`few-matches.ts`). */
+  /** With at most this many matches of an index only the repeats of these are looked up (`few-matches.ts`). */
   readonly fewMatches?: number
 }
 

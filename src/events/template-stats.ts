@@ -174,11 +174,8 @@ function mostFrequent<Name extends string>(
   columns: readonly (readonly [Name, keyof CounterRow])[],
   row: CounterRow,
 ): Name {
-  const [first, ...rest] = columns
-  if (first === undefined) throw new Error('bug: no columns to choose from')
-  let best = first
-  for (const column of rest) if (row[column[1]] > row[best[1]]) best = column
-  return best[0]
+  const [name] = columns.reduce((best, column) => (row[column[1]] > row[best[1]] ? column : best))
+  return name
 }
 
 /** Four decimals, in 0..1: the sum is of floats. */

@@ -6,15 +6,7 @@ import type { Reply, WireReply } from './reply.js'
 import type { ServerLog } from './request.js'
 import { endSource, StreamedBody } from './streamed-body.js'
 import type { UwsResponse } from './uws.js'
-
-export interface RequestOutcome {
-  /** Null when no route matched. */
-  readonly routeId: string | null
-  readonly method: string
-  /** Status 0 means that the client disconnected before the reply. */
-  readonly status: number
-  readonly durationMs: number
-}
+import type { RequestOutcome } from '../telemetry/metrics.js'
 
 export interface ExchangeHost {
   readonly log: ServerLog

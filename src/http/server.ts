@@ -12,7 +12,8 @@ import { createCors } from './cors.js'
 import type { Cors, CorsOptions } from './cors.js'
 import { createDefaultHeaders } from './default-headers.js'
 import { Exchange, ExchangeList } from './exchange.js'
-import type { ExchangeHost, RequestOutcome } from './exchange.js'
+import type { ExchangeHost } from './exchange.js'
+import type { RequestOutcome } from '../telemetry/metrics.js'
 import { toErrorReply } from './reply.js'
 import type { Reply } from './reply.js'
 import { HeaderBag, Request, readFraming } from './request.js'
@@ -99,7 +100,7 @@ interface Server {
   readonly cors: Cors
   readonly clientAddress: ClientAddress
   readonly bodies: BodyMemory
-  /** Of bodies that anybody may send; each network has a share. */
+  /** The budget of bodies that anybody may send, of which each network has a share. */
   readonly unauthenticated: ByteShares
   readonly limits: ServerLimits
   readonly connections: ConnectionPool

@@ -5,11 +5,11 @@ import { SEVERITIES, type Severity } from '../model/event.js'
 const LOOP_LOOK_MS = 200
 
 /** One finished request, as the HTTP server reports it. */
-interface RequestFacts {
+export interface RequestOutcome {
   /** Null when no route matched. */
   readonly routeId: string | null
   readonly method: string
-  /** 0 when the client disconnected before the reply. */
+  /** 0 means that the client disconnected before the reply. */
   readonly status: number
   readonly durationMs: number
 }
@@ -69,7 +69,7 @@ export interface ListenerReaders {
 
 export interface Metrics {
   /** Counts a finished request of one port. */
-  request(server: 'api' | 'collector', facts: RequestFacts): void
+  request(server: 'api' | 'collector', facts: RequestOutcome): void
   ingested(protocol: string, facts: IngestFacts): void
   /** Counts the messages of durable rows by source and severity, and their attributes that can't be asked for. */
   stored(rows: StoredRows): void
@@ -102,7 +102,8 @@ const OUTCOMES = ['accepted', 'rejected', 'dropped'] as const
 /** Creates the metrics of the service. The values of labels are bounded; clients choose only the names of the first sources. */
 export function createMetrics({ version }: { readonly version: string }): Metrics {
   const registry = new Registry()
-  // By default the delay of the event loop is looked at a hundred times a second, which is the most that a service does at rest.
+  // By default the delay of the event loop is measured a hundred times a second, which would be most of the work of a service
+  // at rest.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_LOOK_MS })
   const info = new Gauge({
     name: `${PREFIX}build_info`,
@@ -133,7 +134,7 @@ function createRequests(registry: Registry): Metrics['request'] {
   })
   // Kept, because finding a histogram by its labels in prom-client costs more than the observation itself.
   const children = new Map<string, Child>()
-  let last: { readonly of: string; readonly facts: RequestFacts; readonly child: Child } | null =
+  let last: { readonly of: string; readonly facts: RequestOutcome; readonly child: Child } | null =
     null
   return (server, facts) => {
     const { routeId, method, status, durationMs } = facts
@@ -160,7 +161,7 @@ interface Child {
   readonly observe: (seconds: number) => void
 }
 
-const isSameKind = (a: RequestFacts, b: RequestFacts): boolean =>
+const isSameKind = (a: RequestOutcome, b: RequestOutcome): boolean =>
   a.routeId === b.routeId && a.method === b.method && a.status === b.status
 
 function createIngest(registry: Registry): Metrics['ingested'] {
@@ -212,7 +213,7 @@ function createStored(registry: Registry): Metrics['stored'] {
   })
   const leftOut = new Counter({
     name: `${PREFIX}attributes_left_out_total`,
-    help: 'Values of tags that are kept but can not be asked for, because they are beyond the bounds of attributes',
+    help: 'Values of tags that are kept but not searchable, because they exceed the limits of attributes',
     registers: [registry],
   })
   // Kept, because finding a counter by its labels in prom-client costs more than counting.

@@ -24,29 +24,32 @@ function sourcesByApplication(services: Services): ReadonlyMap<string, readonly 
 
 type View = Static<typeof ApplicationSchema>
 
+type Totals = Awaited<ReturnType<Services['sourceStats']['totals']>>
+
+const toView = (
+  { id, name, environment, hosts, retentionDays = null }: Application,
+  sources: readonly string[],
+  totals: Totals,
+): View => ({
+  id,
+  name,
+  environment,
+  hosts: [...hosts],
+  retention_days: retentionDays,
+  sources: [...sources],
+  unique_events: sources.reduce((sum, source) => sum + (totals.get(source)?.events ?? 0), 0),
+})
+
 async function views(applications: readonly Application[], services: Services): Promise<View[]> {
   const linked = sourcesByApplication(services)
-  const names = applications.flatMap(({ id }) => linked.get(id) ?? [])
-  const totals = await services.sourceStats.totals(names)
-  return applications.map(({ id, name, environment, hosts, retentionDays = null }) => {
-    const sources = linked.get(id) ?? []
-    const unique = sources.reduce((sum, source) => sum + (totals.get(source)?.events ?? 0), 0)
-    return {
-      id,
-      name,
-      environment,
-      hosts: [...hosts],
-      retention_days: retentionDays,
-      sources: [...sources],
-      unique_events: unique,
-    }
-  })
+  const sourcesOf = ({ id }: Application): readonly string[] => linked.get(id) ?? []
+  const totals = await services.sourceStats.totals(applications.flatMap(sourcesOf))
+  return applications.map((each) => toView(each, sourcesOf(each), totals))
 }
 
 async function view(application: Application, services: Services): Promise<View> {
-  const [first] = await views([application], services)
-  if (first === undefined) throw new Error('bug: an application has no view')
-  return first
+  const sources = sourcesByApplication(services).get(application.id) ?? []
+  return toView(application, sources, await services.sourceStats.totals(sources))
 }
 
 export const applicationRoutes = [
