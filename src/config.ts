@@ -95,7 +95,7 @@ const SETTINGS = {
   allowPlaintext: boolean(
     'ALLOW_PLAINTEXT',
     false,
-    'lets production send to ClickHouse and Redis on other hosts without TLS: a network that nobody else is in',
+    'lets production connect to ClickHouse and Redis on other hosts without TLS, for a private network',
   ),
   redisPrefix: textSetting('REDIS_PREFIX', 'logs:', 'prefix of every Redis key'),
 
@@ -141,7 +141,7 @@ const SETTINGS = {
     'QUESTIONS_PER_USER',
     4,
     [1, 1_000],
-    'searches, and other questions to ClickHouse, of a user that run at once; further ones wait',
+    'searches, and other queries to ClickHouse, of one user that run at the same time; further ones wait',
   ),
 
   dedupWindowSeconds: integer(

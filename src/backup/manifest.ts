@@ -68,7 +68,7 @@ export async function readManifest(dir: string): Promise<Manifest> {
   if (format && Number(manifest.format) > FORMAT)
     throw new Error(`${dir} was made by a newer program; restore it with that one`)
   if (Value.Check(ManifestSchema, manifest)) return manifest
-  throw new Error(`${MANIFEST} of ${dir} is none of a backup`)
+  throw new Error(`${MANIFEST} of ${dir} is not the manifest of a backup`)
 }
 
 /** @throws Error when a path leads out of the backup */

@@ -23,7 +23,7 @@ export function nameOnS3(given: string): string | null {
   if (!given.startsWith(PREFIX)) return null
   const name = given.slice(PREFIX.length)
   if (/^\w[\w.-]{0,99}$/.test(name)) return name
-  throw new Error(`${given} is no name of a backup on S3, such as s3:monday`)
+  throw new Error(`${given} is not the name of a backup on S3, such as s3:monday`)
 }
 
 export async function backupToS3(

@@ -77,13 +77,13 @@ export const ACCOUNT_SETTINGS = {
     'REQUIRE_SECOND_FACTOR',
     'none',
     ['none', 'admins', 'all'],
-    'who may do nothing before turning on a second factor; admins = admin and superadmin',
+    'roles that have to turn on a second factor before anything else; admins = admin and superadmin',
   ),
   temporaryPasswordHours: integer(
     'TEMPORARY_PASSWORD_HOURS',
     168,
     [1, 8_760],
-    'hours within which a password that has to be changed is good',
+    'hours until a temporary password expires',
   ),
   secondFactorLimit: limit(
     'SECOND_FACTOR_LIMIT',

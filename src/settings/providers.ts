@@ -15,7 +15,7 @@ export interface OidcProvider {
   /** The path of the claim whose values `roles` names. */
   readonly roleClaim: string
   readonly roles: Readonly<Record<string, Role>>
-  /** Of users without any of them; null turns those away. */
+  /** The role of users without any of these values; null turns them away. */
   readonly defaultRole: Role | null
   /** Whether a user with the e-mail that the provider has verified becomes the provider's. */
   readonly linkByEmail: boolean

@@ -17,7 +17,7 @@ export const ingestKey: Setting<string | null> = {
 export const listenerKey: Setting<string> = textSetting(
   'LISTENER_KEY',
   '',
-  'name or first characters of the ingest key with whose rights listeners write that know no key; unset = the oldest',
+  'name or first characters of the ingest key whose rights hold for listeners without keys; unset = the oldest',
 )
 
 export const email: Setting<string> = {
@@ -49,7 +49,7 @@ export const publicUrl = originSetting(
 
 export const collectorUrl = originSetting(
   'COLLECTOR_URL',
-  'address of the collector for what sends (`https://logs.example.com`), which the page shows; unset = COLLECTOR_PORT, or behind HTTPS that of the page',
+  'address of the collector that the page shows for senders (`https://logs.example.com`); unset = COLLECTOR_PORT, or behind HTTPS the address of the page',
 )
 
 export const passwordLoginOnly: Setting<string> = {
@@ -80,7 +80,7 @@ export const clusterName: Setting<string> = {
   ...textSetting(
     'CLICKHOUSE_CLUSTER',
     '',
-    'cluster that holds the data, as the remote_servers of the server name it',
+    'name of the cluster that holds the data, as in the remote_servers of the server',
   ),
   parse: (value) =>
     /^([a-zA-Z_][\w.-]{0,99})?$/.test(value)
