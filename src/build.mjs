@@ -19,7 +19,7 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)))
 
 /** Written when a build has ended well. */
 const STAMP = 'build/.sources'
-/** What the compiler remembers of its last run; it does not see that outputs are gone. */
+/** The compiler's record of its last run. The compiler does not notice that outputs were deleted. */
 const MEMORY = 'build/.tsbuildinfo'
 const KERNEL = 'build/src/wasm/ingest.wasm'
 const PAGE = 'build/ui/index.html'

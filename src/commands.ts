@@ -32,7 +32,7 @@ interface CommandOptions extends Omit<AppOptions, 'uws'> {
   readonly callerDir: string
 }
 
-/** Runs a command of the operator beside or in place of the service. @throws Error saying what keeps it from its end */
+/** Runs a command of the operator beside or in place of the service. @throws Error saying why it failed */
 export async function runCommand(command: CommandName, options: CommandOptions): Promise<void> {
   const { config, log, version, program, given, callerDir } = options
   const print = (text: string): void => void process.stdout.write(`${text}\n`)

@@ -33,7 +33,7 @@ async function start(config: Config, log: Log): Promise<Started> {
   const uws = loadUws(process.env)
   for (const [setting, port] of portsOf(config))
     if (port !== null) await checkPort(config.host, port, setting)
-  // Loaded here, so that what keeps it from loading is told in one line.
+  // Loaded here, so that a failure to load is reported in one line.
   const { openApp } = await import('./app.js')
   let made: Made = { admin: null, ingestKey: null }
   const onMade = (now: Made): void => {
@@ -83,7 +83,7 @@ function addressLimit(): number {
   }
 }
 
-/** What the system says of an address that is not one of this machine. */
+/** Error codes of the system for an address that this machine does not have. */
 const WRONG_HOST = new Set([
   'EADDRNOTAVAIL',
   'EAFNOSUPPORT',
@@ -347,7 +347,7 @@ const NAMES: Readonly<Record<string, string>> = {
 /** The width of the names before the addresses. */
 const NAME_CHARS = 11
 
-/** Every address of the machine, with the one of them to show. */
+/** Values of HOST that mean every address of the machine, each with the address to show. */
 const ANY_HOST: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '127.0.0.1' }
 
 const ROLE_LINES = {

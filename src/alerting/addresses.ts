@@ -21,7 +21,7 @@ const FORBIDDEN = blockList([
   ['64:ff9b:1::', 48, 'ipv6'],
   ['2001::', 32, 'ipv6'],
   ['2002::', 16, 'ipv6'],
-  // Metadata services of clouds (AWS, Google, Alibaba, Azure) among the private addresses and the public ones.
+  // Addresses of the metadata services of clouds (AWS, Google, Alibaba, Azure). Some are private addresses, some are public.
   ['fd00:ec2::254', 128, 'ipv6'],
   ['fd20:ce::254', 128, 'ipv6'],
   ['100.100.100.200', 32, 'ipv4'],
@@ -43,7 +43,7 @@ function blockList(subnets: readonly (readonly [string, number, 'ipv4' | 'ipv6']
   return list
 }
 
-/** The address itself is not told: it may be one of a network that the user should learn nothing about. */
+/** The error does not name the address: it may belong to a network that the user must not learn about. */
 export class AddressError extends Error {
   override readonly name = 'AddressError'
 }
@@ -76,7 +76,7 @@ export async function checkedAddress(host: string, mayBePrivate: boolean): Promi
   return first.address
 }
 
-/** Gives a connection the checked address in place of a look-up of its own. */
+/** Makes a connection use the checked address instead of looking the name up again. */
 export const connectTo =
   (address: string): LookupFunction =>
   (_host, options, done) => {

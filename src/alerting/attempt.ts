@@ -6,6 +6,6 @@ export interface Attempt {
   readonly latencyMs: number
   /** Holds no secret; null when it was sent. */
   readonly error: string | null
-  /** What the receiver calls its message; null where it has no name. */
+  /** The receiver's id for the message; null when the receiver gave none. */
   readonly receipt: string | null
 }

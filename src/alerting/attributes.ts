@@ -28,7 +28,7 @@ export interface AttributesAsked {
   readonly lines: Line[]
 }
 
-/** The same, by the numbers that ClickHouse tells. */
+/** The attributes that queries compare, as the lists of parameters whose indexes ClickHouse returns. */
 export interface AttributeLists {
   /** The values with their paths. */
   readonly keys: readonly string[]

@@ -16,11 +16,11 @@ import type { Quiet, QuietOf } from './quiet.js'
 export interface Waiting {
   readonly notice: Notice
   attempts: number
-  /** When it is tried again after a failure; 0 before the first attempt. */
+  /** The time of the next attempt after a failure; 0 before the first attempt. */
   retryMs: number
   /** What keeps it back; null for nothing. */
   heldBy: string | null
-  /** Until when it is not asked again whether it is kept back. */
+  /** Until this time the notice stays kept back without another check. */
   heldUntilMs: number
   /** It waits for no others. */
   isReleased: boolean
@@ -39,7 +39,7 @@ interface Taken {
   readonly batch: readonly Waiting[]
   /** Notices that are kept back since this call. */
   readonly held: readonly Waiting[]
-  /** When to ask again if there is nothing to send. */
+  /** The time at which to look again when there is nothing to send. */
   readonly againMs: number
 }
 
@@ -182,7 +182,7 @@ export class ChannelQueue {
     return Math.max(atMs + waitMs, (this.#ruleSentMs.get(ruleOf(one)) ?? 0) + intervalMs)
   }
 
-  /** Lets go all notices of a rule that wait for one another. */
+  /** Releases the notices of a rule that wait to be sent together. */
   #release(first: Waiting): void {
     if (first.isReleased) return
     for (const one of this.#waiting.values())

@@ -19,10 +19,10 @@ export type Counter =
       readonly kind: 'events'
       readonly query: Query
       readonly of: 'occurrences' | 'events'
-      /** Counts templates alone that had no event for so long before the last hour. */
+      /** Counts only templates that had no event for this long before the last hour. */
       readonly unseenMs?: number
     }
-  /** The occurrences of the window so long ago, which are asked for at each time. */
+  /** The occurrences of the window of this long ago. They are read at each evaluation. */
   | {
       readonly kind: 'past'
       readonly query: Query

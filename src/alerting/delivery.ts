@@ -25,7 +25,7 @@ const TRIES_FOR_MS = DAY_MS
 const BACKOFF = { baseMs: SECOND_MS, maxMs: 15 * MINUTE_MS }
 /** After so many failed attempts, about half a minute, the channel is failing. */
 const FAILING_ATTEMPTS = 5
-/** With more notices that wait for a channel, each says only what is known without a question. */
+/** When more notices than this wait for a channel, each contains only what needs no query. */
 const BUSY_FROM = 20
 
 export interface DeliveryDeps {
@@ -64,7 +64,7 @@ export class Deliveries {
   /** By channel. A queue is kept when it is empty, because the limits go by the times of its last messages. */
   readonly #queues = new Map<string, QueueEntry>()
   readonly #failing = new Map<string, FailingChannel>()
-  /** Alerts that are told of again while they fire. */
+  /** Alerts whose notices are repeated while they fire. */
   readonly #firing = new Map<string, Firing>()
   readonly #inhibition = new Inhibition()
   #dropped = { count: 0, lastMs: 0 }
@@ -179,7 +179,7 @@ export class Deliveries {
     return channel === null ? null : (this.#deps.channels.targetOf(channel)?.type ?? null)
   }
 
-  /** Alertmanager forgets an alert that it is not told of for some minutes. */
+  /** Alertmanager drops an alert that is not sent again within some minutes. */
   #repetitionOf(transition: LoggedTransition, channelId: string) {
     return this.#typeOf(channelId) === 'alertmanager'
       ? ({ kind: 'refresh', everyMs: MINUTE_MS } as const)
@@ -200,7 +200,7 @@ export class Deliveries {
       const { everyMs } = this.#repetitionOf(transition, channelId)
       repeats.set(channelId, repeatsUntil(transition, everyMs, nowMs))
     }
-    // A new channel is told that somebody takes care of it, too.
+    // A new channel also learns that somebody takes care of the alert.
     const isAcknowledged = !isChanged && this.#deps.isAcknowledged(alertId)
     this.#firing.set(alertId, { transition, repeats, isAcknowledged })
   }
@@ -219,7 +219,7 @@ export class Deliveries {
       this.#end(queue, one, 'silenced')
       return
     }
-    // The fallback that was told that an alert fires is told the rest as well.
+    // A fallback channel that got the notice of a firing alert gets its later notices as well.
     const isDiverted = queue.hasDiverted(one)
     if (!queue.add(one)) {
       this.#deps.log.warn({ channel: channelId }, 'too many notices wait; one is left out')
@@ -335,7 +335,7 @@ export class Deliveries {
     return await this.#deps.factsOf(notice.transition, queue.size > BUSY_FROM)
   }
 
-  /** What Slack calls its first message about an alert; null where that is not known. */
+  /** Slack's id of its first message about an alert; null when it is not known. */
   async #receiptOf({ type }: Target, [notice, ...others]: readonly Notice[]) {
     const alertId = notice?.transition.alertId ?? null
     const isFirst = notice?.kind === 'transition' && notice.transition.to === 'firing'

@@ -199,7 +199,7 @@ class Leading {
   #aliveSetMs = 0
   /** Everything that arrived before was judged, by the rules that are due. */
   #countedMs = 0
-  /** Until when rules with a question of their own are asked at their own times alone. */
+  /** Until this time rules with a query of their own are evaluated at their own times only, never early. */
   #ownEarlyMs = 0
 
   constructor(deps: EvaluatorDeps, signals: readonly AbortSignal[]) {
@@ -343,7 +343,7 @@ class Leading {
     for (const tracked of all) tracked.countedMs = range.toMs
   }
 
-  /** What its groups were, they are again when it can be evaluated. */
+  /** Keeps the states of the groups, which hold again when the rule can be evaluated. */
   #giveUp({ plan, states }: TrackedRule, text: string): void {
     const { rule } = plan
     this.#fail(rule, text)
@@ -379,7 +379,7 @@ class Leading {
     )
   }
 
-  /** A rule that was changed or deleted while it could not be evaluated is what it was no more. */
+  /** Forgets the problems and the kept states of rules that were changed or deleted while they could not be evaluated. */
   async #forgetProblems(byId: ReadonlyMap<string, Rule>): Promise<void> {
     for (const [id, { rule: before }] of this.#problems) {
       const rule = byId.get(id)

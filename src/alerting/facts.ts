@@ -1,5 +1,5 @@
 /*
- * What a notice tells beside its transition: what is normal, some of the events, and where the page shows more. A notice does not
+ * What a notice contains beside its transition: the usual value, some of the events, and links to the page. A notice does not
  * wait longer than a second for them, and they are asked for before its transition is stored.
  */
 

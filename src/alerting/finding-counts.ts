@@ -13,7 +13,7 @@ import { matcherOf, type Row } from './matcher.js'
 
 /** What an anomaly is grouped by. */
 export const FINDING_GROUP = ['source', 'severity', 'template', 'direction'] as const
-/** One that was over when it was found is news for so long after its end. */
+/** An anomaly that had ended when it was found counts for this long after its end. */
 export const NEWS_MS = DAY_MS
 /** Anomalies that go on began later than this. */
 const LONGEST_MS = 12 * DAY_MS

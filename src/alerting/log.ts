@@ -45,7 +45,7 @@ export const LoggedTransition = Type.Object({
   alertId: Type.Union([Type.String(), Type.Null()]),
   value: Type.Union([Type.Number(), Type.Null()]),
   q: Type.String(),
-  /** Of a ratio: what is counted among the matches of `q`. */
+  /** For a rule of the kind `ratio`: the query of the part that is counted among the matches of `q`. */
   part: Type.Optional(Type.String()),
   /** The range of arrival times that was counted. */
   windowFromMs: Type.Integer(),
@@ -103,7 +103,7 @@ const RETRY_BACKOFF = { baseMs: 200, maxMs: 10_000 }
 const hexOf = (parts: readonly unknown[]): string =>
   createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 
-/** The same for all instances that decide the same. */
+/** The id of a transition. Instances that decide the same transition give it the same id. */
 export const transitionId = (
   rule: { readonly id: string; readonly version: number },
   group: readonly string[],

@@ -106,6 +106,6 @@ function afterwards(status: GroupStatus, { from, to, atMs }: Transition): GroupS
 
 const latest = (flips: readonly number[]): readonly number[] => flips.slice(-FLIPS_OF_FLAPPING)
 
-/** Whether people are told of a transition: a pause of a firing group is none of their business. */
+/** Whether people are notified of a transition. They are not when a firing group only pauses. */
 export const isNews = ({ from, to }: Transition): boolean =>
   to === 'resolved' || (to === 'firing' && from !== 'recovering' && from !== to)

@@ -184,7 +184,7 @@ function spanFault(plan: Plan): RuleFault | null {
   return spanMs > MAX_WINDOW_MS ? { path, message: 'is at most 12h' } : null
 }
 
-/** Who means percent has a rule that never fires. */
+/** A greater value was probably meant as a per cent, and the rule would never fire. */
 function shareFault({ kind }: RuleFields): RuleFault | null {
   if (kind.type !== 'ratio') return null
   const { fire, recover = fire } = kind

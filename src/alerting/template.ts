@@ -34,7 +34,7 @@ for (const name of Object.keys(handlebars.helpers))
   if (name !== 'if' && name !== 'each') handlebars.unregisterHelper(name)
 
 const OPTIONS = { noEscape: true, knownHelpersOnly: true, knownHelpers: {}, strict: false }
-/** Said without it too, but with a warning on the console. */
+/** These are the defaults. Without them Handlebars writes a warning to the console. */
 const OWN_ONLY = { allowProtoPropertiesByDefault: false, allowProtoMethodsByDefault: false }
 const ROOTS = new Set(['alert', 'value', 'usual', 'group', 'link', 'links', 'samples', 'this'])
 /** The names below those of `ROOTS` that have some; those of `group` are what a rule groups by. */

@@ -64,7 +64,7 @@ export class TrackedRule {
     if (plan.groupBy.length === 0) this.#groupOf([])
   }
 
-  /** Whether it has to be counted: at its own times, or early where it may fire before them. */
+  /** Whether the rule has to be counted now: at its own times, or earlier where it may fire before them. */
   isDue(untilMs: number, isEarly: boolean): boolean {
     return (isEarly && this.#mayFireEarly) || this.#nextTickMs <= untilMs
   }

@@ -92,7 +92,7 @@ function countBefore(plan: Plan, { slots }: GroupCounts, endSlot: number): numbe
     : (slots[0]?.sum(endSlot - 2 * length, endSlot - length) ?? 0)
 }
 
-/** Without a value there is nothing to complain of: silence is for `absence`. */
+/** A window without a value does not fire: rules of the kind `absence` are for silence. */
 function metricVerdict(lines: Lines, counts: GroupCounts, endSlot: number): Verdict | null {
   const value = counts.slots[0]?.at(endSlot - 1) ?? null
   return value === null ? { verdict: 'calm', value: 0 } : compare(value, lines, true)

@@ -40,7 +40,7 @@ import type { FieldError, TextCheck, Validator } from './validation.js'
  *  2. `http/` reads the body up to the route's `bodyBytes`.
  *  3. answer: path, query and body are parsed and validated against the schemas of the route, and all
  *     errors are reported together. The handler runs, and its result becomes the reply.
- * Whatever throws an AppError on this way answers the request with it.
+ * An AppError that is thrown in any of these steps becomes the reply.
  */
 
 export interface ApiOptions {
@@ -186,7 +186,7 @@ function findCaller(
 ): Caller | null {
   try {
     const caller = authenticate(head)
-    // What a public route shows to callers it knows is about the whole service.
+    // What a public route shows to authenticated callers is about the whole service.
     return role === 'public' && caller.sources !== null ? null : caller
   } catch (error) {
     if (role === 'public' && error instanceof AppError && error.status === 401) return null

@@ -50,10 +50,13 @@ const RECORDED_READS: ReadonlySet<string> = new Set([
 ])
 /** A page that shows a list asks again and again. */
 const READS = { ttl: MINUTE_MS, max: 10_000 }
-/** Of a user and operation: whoever asks for something else each time must not fill the trail. */
+/** The limit holds for a user and operation, so that a user who changes the question each time can't fill the trail. */
 const READS_PER_MINUTE = 30
 
-/** The same routes; those that change something, and some lists, record the user, the operation and its outcome. */
+/**
+ * Returns the same routes, of which those that change something, and some lists, record the user, the operation and its
+ * outcome.
+ */
 export const audited = (
   routes: readonly ApiRoute[],
   audit: Pick<Audit, 'record'>,

@@ -139,7 +139,7 @@ export function readRange({
   const endMs = end === undefined ? null : parseQueryTime(end, 'end_time')
   if (startMs !== null && endMs !== null && endMs < startMs)
     throw invalid('end_time', { message: 'is before start_time' })
-  // Whole seconds make concurrent requests ask the same question.
+  // With whole seconds, concurrent requests ask the same question.
   const fromMs = startMs ?? Math.floor(Date.now() / 1000) * 1000 - DEFAULT_SPAN_MS
   // No event is older than 1970.
   return { fromMs: Math.max(0, fromMs), toMs: endMs === null ? null : endMs + 1 }
@@ -161,7 +161,7 @@ function readLine(text: string): Line {
   return parsed
 }
 
-/** What is not in the line is in the parameter `search`. */
+/** Words that are not in the query line are in the parameter `search`. */
 function tooMuch({ clause, message }: Excess, { faultOf }: Line): AppError {
   const fault = faultOf(clause, message)
   return invalid(fault === null ? 'search' : 'q', fault ?? { message })

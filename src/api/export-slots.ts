@@ -11,7 +11,7 @@ export function createExportSlots() {
   const byUser = new Map<string, number>()
   let all = 0
   return {
-    /** @returns ends the export. @throws AppError overloaded when there are too many */
+    /** @returns a function that ends the export. @throws AppError overloaded when there are too many */
     begin: (userId: string): (() => void) => {
       const own = byUser.get(userId) ?? 0
       if (own >= EXPORTS_PER_USER)

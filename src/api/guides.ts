@@ -132,7 +132,7 @@ export function renderGuide(name: GuideName, text: string): Guide {
 const anchorTo = (id: string): string =>
   `<a class="anchor" href="#${escape(id)}" aria-label="Link to this section">#</a>`
 
-/** A picture of `images/`; of any other only what it shows is said. */
+/** A picture of `images/`; any other is replaced by its alternative text. */
 const renderImage = (href: string, alternative: string): string =>
   /^images\/[a-z]+\.png$/.test(href)
     ? `<img src="/docs/${href}" alt="${escape(alternative)}" loading="lazy">`

@@ -20,8 +20,8 @@ export type Questions = <T>(
 ) => Promise<T>
 
 /**
- * Runs the questions of users. A user has at most `perUser` questions of a kind running; further ones wait, and the users take
- * turns, so that nobody waits for more than his share of another's questions.
+ * Runs the questions of users. A user has at most `perUser` questions of a kind running; further ones wait, and the users
+ * take turns.
  *
  * @throws AppError overloaded when too many questions of the user wait
  */

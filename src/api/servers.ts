@@ -171,7 +171,7 @@ const protocolRoutes = (deps: ServerDeps): HttpRoute[] => {
   return all.map((route) => ({ isJoined: true, ...route }))
 }
 
-/** What requests with an ingest key work with, on whichever port. */
+/** The services that requests with an ingest key need, on every port. */
 export function ingestServices(
   deps: Pick<ServerDeps, 'services' | 'pipeline' | 'wal' | 'once' | 'state' | 'replica'>,
 ): IngestServices {

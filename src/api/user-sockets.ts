@@ -63,7 +63,7 @@ export const REVOKED = 'the API token was revoked'
 const BEYOND = "this can't be limited to sources, as the API token is"
 
 interface UserPath extends Omit<WebSocketOptions<SocketUser>, 'authenticate' | 'userId'> {
-  /** Whether it holds an API token that is limited to sources to them. */
+  /** Whether the socket keeps API tokens that are limited to sources to these sources. */
   readonly isLimited?: boolean
 }
 

@@ -201,7 +201,7 @@ function toFieldErrors(check: ValidateFunction, place: FieldError['in']): FieldE
   const meant = new Set(unions.flatMap(formOf))
   // Paths in the schema, of which there are few however many values are wrong.
   const paths = [...new Set(unions.map(({ schemaPath }) => `${schemaPath}/`))]
-  /** Of the forms of a union the errors of the one that is meant are told, else that of the union. */
+  /** For a union, reports the errors of the form that is meant, else the error of the union. */
   const isMeant = ({ schemaPath, instancePath }: ErrorObject): boolean =>
     paths.every((path) => {
       if (!schemaPath.startsWith(path)) return true
@@ -213,7 +213,7 @@ function toFieldErrors(check: ValidateFunction, place: FieldError['in']): FieldE
     .map((error) => ({ in: place, path: toPath(error), message: toMessage(error) }))
 }
 
-/** Of the error of a union: the form that the value means by its `type`, and the place of the value. */
+/** Returns the form of the union that the value means by its `type`, and the place of the value. */
 function formOf({ schema, schemaPath, instancePath, data }: ErrorObject): readonly string[] {
   const index = typesOf(schema).indexOf(Object(data).type)
   return index < 0 ? [] : [`${schemaPath}/${index} ${instancePath}`]

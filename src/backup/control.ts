@@ -43,7 +43,7 @@ const MAX_PATH_BYTES = 100
 const MAX_REQUEST_CHARS = 1_024
 
 const socketFile = (dir: string): string => join(dir, 'control.sock')
-/** This file holds the path of the socket where the data directory's own path is too long for one. */
+/** Holds the path of the socket when the path of the data directory is too long for a socket. */
 const pointerFile = (dir: string): string => join(dir, 'control')
 
 /**

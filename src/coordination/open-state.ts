@@ -17,14 +17,14 @@ export async function openState(
 ): Promise<State> {
   const warn = (error: unknown): void => log.warn({ err: error }, 'the shared state fails')
   if (redisUrl === null) return createInProcessState({ onError: warn })
-  // What fails before the start ends is told by the line that ends it.
+  // Failures during the start are reported by the error that ends the start.
   const failures: unknown[] = []
   let isStarting = true
   const onError = (error: unknown): void => {
     if (isStarting) failures.push(error)
     else warn(error)
   }
-  // What is cached of an embedded database serves no instance with another one.
+  // A cache of one embedded database must not serve an instance with another database.
   const own = clickhouseUrl === null && instanceId !== null ? `${instanceId}:` : ''
   const state = await createRedisState({ url: redisUrl, keyPrefix: redisPrefix + own, onError })
   try {

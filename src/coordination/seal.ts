@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import type { Config } from '../config.js'
 import type { DataDir } from './data-dir.js'
 
-/** Encrypts small secrets for storage, so that who reads the database does not learn them. */
+/** Encrypts small secrets for storage, so that a reader of the database does not learn them. */
 export interface Seal {
   /** @param context what the secret belongs to, such as the id of its record; a sealed text opens with the same one only */
   readonly seal: (text: string, context: string) => string

@@ -76,13 +76,13 @@ interface SharedChangesDeps {
     readonly seq: number
     readonly durable: Promise<void>
   }
-  /** Has the next messages of these sources belong to unregistered ones; null for all sources. */
+  /** From now on messages of these sources belong to unregistered sources; null for all sources. */
   readonly forget: (sources: readonly string[] | null) => void
   /** Ends the deletion of these sources. */
   readonly release: (sources: readonly string[] | null) => void
   /** Has later messages repeat no earlier event. */
   readonly forgetRepeats: () => void
-  /** Has the next repeats of an event count under this priority. */
+  /** From now on repeats of the event count under this priority. */
   readonly correct: (event: number, priority: Priority) => void
   /** Deletes the rows in ClickHouse, and what belongs to them. @returns the result for the caller */
   readonly execute: (deletion: Deletion) => Promise<unknown>

@@ -101,7 +101,7 @@ const NUMBER = `'^"?-?(?:0|[1-9][0-9]*)(?:\\\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"?$'`
 export const numberOf = (json: string): string =>
   `if(match(${json}, ${NUMBER}), nullIf(nullIf(toFloat64OrNull(${unquoted(json)}), inf), -inf), NULL)`
 
-/** @returns what writes the condition on the JSON of a value */
+/** @returns a function that writes the condition on the JSON of a value */
 function writeTest(
   clause: Exclude<AttributeClause, { kind: 'has' }>,
   bind: Bind,

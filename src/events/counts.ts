@@ -68,7 +68,7 @@ const countsSql = statement<Params, CountRow>('event_counts')
 
 /** More different values take too much memory; the question is then asked of a shorter range. */
 const MAX_GROUPS = 1_000_000
-/** Of one question; the other questions need some too. */
+/** The most memory of one query, because the other queries need some too. */
 const MAX_BYTES = 2_000_000_000
 
 /** The limits of a question that groups. */

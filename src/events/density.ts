@@ -16,7 +16,7 @@ const densitySql = statement<
 
 const MAX_BUCKETS = 1000
 const REFRESH_MS = 10_000
-/** Older counts may be wrong by orders of magnitude, so a reader waits for new ones. */
+/** Older counts may be wrong by orders of magnitude, so a reader waits for new counts. */
 const STALE_MS = 600_000
 const ONE_THREAD = { max_threads: 1 }
 

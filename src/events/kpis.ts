@@ -49,7 +49,7 @@ export async function computeKpis(deps: KpiDeps): Promise<ComputedKpis> {
     textOfTemplate: (id) => directory.describe(id)?.text ?? null,
     mlHealth: deps.mlHealth(),
   })
-  // The last field: kpi-push.ts compares snapshots without it.
+  // The last field, because kpi-push.ts compares snapshots without it.
   return { ...snapshot, computed_at: new Date(nowMs).toISOString() }
 }
 

@@ -35,7 +35,7 @@ export interface ListedRow {
   readonly attribute_values: string
   readonly tags_text: string
   readonly correction_reason: string
-  /** Of its text and of those before it; only in an answer that has a bound of bytes. */
+  /** The bytes of its text and of the texts before it. Present only when the question has a bound of bytes. */
   readonly bytes?: number
 }
 

@@ -41,7 +41,7 @@ export type Counted = 'occurrences' | 'events'
 interface RolledUp {
   readonly field: Field | null
   readonly counted: Counted
-  /** Of the buckets that the rows are counted in; 0 for one. */
+  /** The length of the buckets that the rows are counted in; 0 for a single bucket. */
   readonly stepS: number
 }
 

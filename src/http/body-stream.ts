@@ -2,7 +2,7 @@ import { AppError } from '../model/errors.js'
 import { bodiesOverBudget, type BodyBudget, emptyBody, type RequestBody } from './body.js'
 import type { UwsResponse } from './uws.js'
 
-/** Of a request in flight, at most about so much waits for its reader; then the client has to wait. */
+/** About this many bytes of a request wait for its reader at most. Then the connection is paused. */
 const QUEUE_BYTES = 1024 * 1024
 
 /** The body of a request, as it arrives. */

@@ -12,13 +12,13 @@ const CODINGS: Readonly<Record<string, ContentCoding>> = {
   gzip: 'gzip',
   'x-gzip': 'gzip',
   deflate: 'deflate',
-  // What the OpenTelemetry Collector calls the same.
+  // The OpenTelemetry Collector's name for deflate.
   zlib: 'deflate',
   br: 'br',
   zstd: 'zstd',
   snappy: 'snappy',
   'x-snappy-framed': 'snappy',
-  // Of a client in Python, whose bodies have the zlib format.
+  // A client in Python sends this. Its bodies have the zlib format, which the first bytes tell.
   'gzip,deflate': 'gzip',
 }
 
@@ -58,7 +58,7 @@ export function sniffCoding(body: Uint8Array, named: ContentCoding): ContentCodi
     if (hasZlibHeader(body)) return 'deflate'
     return PLAIN_STARTS.has(body[0]) ? 'identity' : named
   }
-  // The second byte of the zlib format is no letter but for the level of fast compression, `^`.
+  // A text may begin with `x^`, which is also the zlib header of fast compression.
   const isZlib = body[0] === 0x78 && body[1] !== 0x5e && hasZlibHeader(body)
   return named === 'identity' && isZlib ? 'deflate' : named
 }

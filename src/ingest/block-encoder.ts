@@ -47,7 +47,7 @@ const MAX_WORDS = 65_536
 /** Limit of the bytes of them: the paths of attributes are long. */
 const MAX_WORD_BYTES = 16 * 1024 * 1024
 
-/** What lines have that name no environment or no source, and the words of it and of the empty text. */
+/** The environment and the source of lines that name none, and the numbers of these texts and of the empty text as words. */
 interface Defaults {
   readonly environment: string
   readonly defaultSource: string
@@ -71,7 +71,7 @@ export class BlockEncoder {
   /** Search words of decoded messages with characters beyond ASCII. */
   #wide: WideRow[] = []
   readonly #wordOf = new Map<string, number>()
-  /** By template: its last constant text, and 1 + the word of it. */
+  /** By template: its last constant text, and 1 + the number of the word that it is. */
   #constantTexts: ({ readonly text: Uint8Array; readonly word: number } | undefined)[] = []
   #templateGeneration = 0
   readonly #seed = new Int32Array(2)

@@ -45,7 +45,7 @@ export interface BodyTask {
   /** Whether dead letters keep the raw text (never for uploads). */
   readonly keepRaw: boolean
   readonly maxRows: number
-  /** Of times without a zone; null = that of the task. */
+  /** The zone of times that name none; null = that of the task. */
   readonly timeZone: string | null
   readonly verdicts: Verdicts
 }
@@ -85,7 +85,7 @@ export interface BodyResult {
   readonly sources: readonly string[]
   /** Keys of the accepted records that their sender may repeat. */
   readonly ids: readonly string[]
-  /** Of a file: the times of its first and last event; null without one. */
+  /** The times of the first and last event of a file; null for other bodies, and without an event. */
   readonly span: TimeSpan | null
   /** Why the body was refused as a whole; then nothing of it is in the block. */
   readonly refusal: BodyRefusal | null

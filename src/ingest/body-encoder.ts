@@ -165,7 +165,7 @@ async function openBodies(at: At, untilMs: number): Promise<OpenedBody[]> {
   return opened
 }
 
-/** Of bodies with more decompressed bytes, no further one is opened in the same task. */
+/** When the opened bodies of a task have more decompressed bytes than this, no further one is opened. */
 const HELD_BYTES = 4 * 1024 * 1024
 
 const isDecodedDirectly = ({ format }: BodyTask): boolean =>

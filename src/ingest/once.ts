@@ -32,7 +32,7 @@ export interface Claim {
    * @param keys of what was stored; others are released. Default: all
    */
   readonly stored: (keys?: ReadonlySet<string>) => Promise<void>
-  /** Called when nothing was stored: whoever comes next may try. It never rejects. */
+  /** Called when nothing was stored: the next sender may store it. It never rejects. */
   readonly release: () => Promise<void>
 }
 

@@ -17,7 +17,7 @@ interface AdmittedTask {
 /** Registers the new sources of tasks, and finds the sources that may not be stored. */
 export class SourceAdmission {
   readonly #sources: Pick<Sources, 'admit' | 'limitOf' | 'register'>
-  /** Those that are no part of a record of the WAL yet. */
+  /** The registrations that are in no record of the WAL yet. */
   #unsaved: Registration[] = []
 
   constructor(sources: Pick<Sources, 'admit' | 'limitOf' | 'register'>) {

@@ -194,7 +194,7 @@ class Runs {
       this.#run = opened(this.#series, i, { notice, isUp: this.#isUp, lastTo: this.#lastTo })
   }
 
-  /** What is left of a notice without the hours of the anomaly before is one, too. */
+  /** A notice that overlaps the anomaly before must still be a notice without the hours of that anomaly. */
   #isOfItsOwn(i: number, { span }: Notice): boolean {
     const from = Math.max(this.#lastTo, i + 1 - span)
     return from === i + 1 - span || standsAlone(this.#series, from, i, this.#isUp)

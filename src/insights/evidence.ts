@@ -30,7 +30,10 @@ const UNCERTAIN_DAYS = 2
 const BEYOND_BURSTS = 1.5
 /** Least multiple of the surprise that the series reaches time and again. */
 const BEYOND_USUAL = 1.8
-/** Of a series of bursts so many hours in a row last, and so many more than its runs of bursts usually have. */
+/**
+ * In a series of bursts this many outstanding hours in a row are an anomaly, and this many more than its runs of bursts
+ * usually have.
+ */
 const LASTING_HOURS = 3
 const BEYOND_RUNS = 2
 /** What each doubling of a burst adds to its score: under a Pareto tail of index 1.3, near 4.7 deviations. */
@@ -312,7 +315,7 @@ function scoreOfRise(series: Series, { from, end }: Span, { judge, deviations }:
 const leastScore = ({ trained }: Baseline): number =>
   NOTABLE * (1 + UNCERTAIN_DAYS / Math.max(1, trained))
 
-/** Of a span of two hours, one that stands out has the √2-th part of its surprise. */
+/** In a span of two hours a single outstanding hour contributes its surprise divided by √2. */
 function thresholdOf(baseline: Baseline, { from, end, isUp }: Span): number {
   const { hour, sixHours } = isUp ? baseline.usualUp : baseline.usualDown
   const span = end + 1 - from

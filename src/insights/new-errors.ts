@@ -26,7 +26,7 @@ const SETTLING_HOURS = 2 * DAY_HOURS
 const USUAL_TIMES = 4
 /** After a day its own counts say whether it is usual. */
 const MOST_HOURS = DAY_HOURS
-/** What was never seen is expected so often, and varies as much as what nothing is known of. */
+/** The expected count of a template that was never seen. Its spread is that of a series of which nothing is known. */
 const EXPECTED_AN_HOUR = 0.05
 const UNKNOWN_DISPERSION = 0.35
 const MAX_SCORE = 50

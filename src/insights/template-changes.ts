@@ -110,7 +110,7 @@ function alikeDays(endHour: number, days: number): readonly number[] {
   return all.filter((day) => kindOf(endHour - day * DAY_HOURS) === own)
 }
 
-/** What most of 24 hours are, and where they are of both kinds, which comes first. */
+/** Whether most of the 24 hours are of a weekend. Where many are of both kinds, also which kind comes first. */
 function kindOf(endHour: number): string {
   const [first, last] = [isWeekend(endHour - DAY_HOURS), isWeekend(endHour - 1)]
   if (first === last) return `${first}`

@@ -4,7 +4,7 @@ export interface Mail {
   readonly to: readonly string[]
   readonly subject: string
   readonly text: string
-  /** What the message is called, and what it answers. */
+  /** The id of the message, and the id of the message that it answers. */
   readonly messageId?: string
   readonly references?: string
 }
@@ -45,6 +45,6 @@ export function createSmtp({ url, from, requireTls }: SmtpSettings): Smtp {
 export const requiresTls = (url: string, allowPlaintext: boolean): boolean =>
   !allowPlaintext && !/^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(new URL(url).hostname)
 
-/** Whether the mail server will not take it later either. */
+/** Whether the mail server refuses the message for good. */
 export const isRefused = (error: unknown): boolean =>
   error instanceof Error && 'responseCode' in error && Number(error.responseCode) >= 500

@@ -22,7 +22,7 @@ export interface InsightAnomaly {
   readonly state: AnomalyState
   /** '' for all sources. */
   readonly source: string
-  /** Of a severity its own; of a source or template that of most occurrences, if there is one. */
+  /** A severity's own; for a source or template, the severity of most of its occurrences, if there is one. */
   readonly severity: Severity | null
   /** 16 hex digits. */
   readonly templateId: string | null

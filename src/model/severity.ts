@@ -96,7 +96,7 @@ const NUMBER_SCALES = {
     ],
     last: 99,
   },
-  /** Also log4js, which shares the numbers; OFF (above FATAL) is never logged. */
+  /** log4js has the same numbers. OFF (above FATAL) is never logged. */
   logback: {
     steps: [
       [1000, 'DEBUG'],

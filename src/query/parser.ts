@@ -322,7 +322,7 @@ function depthOf(query: Query): number {
   return 1 + Math.max(0, ...query.nodes.map(depthOf))
 }
 
-/** What is said of events, and is not a value of theirs. */
+/** The kinds of `new` and `has`, which are no values of an event. */
 const HAS_NONE: readonly FieldKind[] = ['durations', 'fields']
 
 /** What other languages write for `:`. */

@@ -14,7 +14,7 @@ export const ApplicationDoc = Type.Object({
   environment: Type.String(),
   hosts: ReadonlyTexts,
   createdAtMs: Type.Number(),
-  /** Days after arrival, of its sources that say nothing; absent or null: as the severity says. */
+  /** Retention of its sources that have none of their own, in days after arrival. Absent or null: the retention of the severity. */
   retentionDays: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
 })
 export type Application = Readonly<Static<typeof ApplicationDoc>>

@@ -181,7 +181,7 @@ function toReplayLine(
   // JSON allows a line end between tokens only, where it counts as a space.
   if (text.startsWith('{') && text.endsWith('}'))
     return [{ ...sender, line: text.replaceAll(/[\r\n]+/g, ' '), protocol: null }]
-  // Of other protocols anything but a JSON object would be rejected for the same reason again.
+  // Any other record would be rejected again for the same reason.
   return isText && text !== '' ? [{ ...sender, line: raw, protocol }] : []
 }
 

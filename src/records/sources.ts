@@ -14,7 +14,7 @@ export const SourceDoc = Type.Object({
   enabled: Type.Boolean(),
   applicationId: Type.Union([Type.String(), Type.Null()]),
   createdAtMs: Type.Number(),
-  /** Days after arrival; absent or null: as its application or the severity says. */
+  /** Retention in days after arrival. Absent or null: that of its application or of the severity. */
   retentionDays: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
   /** The ingest key whose message registered it. */
   keyId: Type.Optional(Type.String()),
@@ -99,7 +99,7 @@ export class Sources {
     const refused: string[] = []
     for (let from = 0; from < registrations.length; from += STORED_AT_ONCE) {
       const some = registrations.slice(from, from + STORED_AT_ONCE)
-      // Those of one cycle of the event loop are one insert.
+      // Changes of one cycle of the event loop go out in one insert.
       const results = await Promise.allSettled(some.map((each) => this.#store(each)))
       results.forEach((result, i) => {
         if (result.status === 'fulfilled') return

@@ -29,7 +29,7 @@ interface Outcome {
   readonly nothingDropped: string | null
 }
 
-/** Of MAX_DISK. Events that take no more are not what fills the disk, and are not dropped for others. */
+/** A share of MAX_DISK. Events that take less than it are not what fills the disk, and are not dropped for other files. */
 const OWN_SHARE = 0.5
 
 /** The disk that a directory is on. */

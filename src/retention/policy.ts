@@ -36,7 +36,7 @@ export function createRetentionPolicy(deps: PolicyDeps) {
   const ofSeverities = (among: readonly Severity[] | null): readonly number[] =>
     (among ?? SEVERITIES).map(ofSeverity)
 
-  /** Of a source that says something itself, else what the severities say. */
+  /** The retention of the source or its application, else that of the severities. */
   const orOwn = (source: string, bySeverities: () => number): number => {
     const own = ownDays.of(source)
     return own === null ? bySeverities() : limited(own)
@@ -83,7 +83,7 @@ export function createRetentionPolicy(deps: PolicyDeps) {
 
 /** What sources and their applications say. */
 function createOwnDays({ sources, applications }: PolicyDeps) {
-  /** Null when the source and its application say nothing. */
+  /** Null when neither the source nor its application has a retention. */
   const of = (name: string): number | null => {
     const { retentionDays = null, applicationId = null } = sources.get(name) ?? {}
     if (retentionDays !== null || applicationId === null) return retentionDays
@@ -91,7 +91,7 @@ function createOwnDays({ sources, applications }: PolicyDeps) {
   }
   return {
     of,
-    /** The sources of which something is said, by name. */
+    /** The sources with a retention of their own or of their application, by name. */
     list: (): readonly (readonly [string, number])[] =>
       sources.list().flatMap(({ name }) => {
         const own = of(name)

@@ -48,7 +48,7 @@ interface Frame {
   readonly slots: readonly Slot[]
 }
 
-/** Of a source; the one that was used longest ago is dropped first. */
+/** The most families of a source. The one that was used longest ago is dropped first. */
 const MAX_FAMILIES = 1000
 const MAX_MEMBERS = 64
 

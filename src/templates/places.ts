@@ -19,7 +19,7 @@ const RUN_NEEDS = [99, 99, 16, 10, 6]
 /** A template is compared with the newest ones that have a key in common. */
 const MAX_BUCKET = 20
 const MAX_SIMILAR = 32
-/** Of a source; the key that was used longest ago is dropped first. */
+/** The most keys of a source. The one that was used longest ago is dropped first. */
 const MAX_BUCKETS = 2000
 
 const UNIT = /<\*>|\s+|[^\s"'`()[\]{}<>=,;]+|./gs

@@ -20,7 +20,7 @@ export class TemplateRegistry {
   readonly #byId = new Map<string, Template>()
   /** Numbers whose row is not stored, or may not be. */
   #unsaved = new Set<number>()
-  /** Those of them that no message has had since their row was deleted. */
+  /** Numbers of templates whose row was deleted and that no message has had since. */
   #forgotten = new Set<number>()
   /** Computed on demand; null after a merge. */
   #redirects: readonly { readonly from: string; readonly into: string }[] | null = null

@@ -48,7 +48,7 @@ const METHOD = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT) /
 
 /** The slots outside of a tail, and the tail. */
 export function slotsAround(text: string, tail: Slot): readonly Slot[] {
-  // What follows a sentence begins with its closing quote.
+  // The text behind a sentence begins with the closing quote of the sentence.
   const at = Math.min(tail.to + 1, text.length)
   const behind = findSlots(text.slice(at)).map(({ from, to }) => ({ from: at + from, to: at + to }))
   return [...findSlots(text.slice(0, tail.from)), tail, ...behind]

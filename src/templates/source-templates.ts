@@ -389,7 +389,7 @@ const wordsKey = (message: MaskedMessage): number =>
     ? mix(HOLE, message.gapHashes[0] ?? 0)
     : holeKey(message, -1, 0) + message.quotes
 
-/** Of all words and the number of quotes, which tell `'<*>'` from a word that varies. */
+/** A key of all words and of the number of quotes. The quotes distinguish `'<*>'` from a word that varies. */
 function keyOf(words: Int32Array, { gapHashes, quotes }: Layout): number {
   return words.length === 0
     ? mix(HOLE, gapHashes[0] ?? 0)

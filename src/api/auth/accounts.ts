@@ -44,7 +44,7 @@ export interface Accounts {
   /** Whether every local user may log in with a password. */
   readonly hasPasswordLogin: boolean
   readonly cookies: CookieSettings
-  /** Who calls with an access token or an API token. @throws AppError unauthorized, token_expired */
+  /** Returns the user of an access token or API token. @throws AppError unauthorized, token_expired */
   readonly authenticate: (token: string) => Principal
   /** Whether a session, or an API token, goes on. */
   readonly isAlive: (caller: Session) => boolean

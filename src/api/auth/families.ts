@@ -11,7 +11,7 @@ import { HOUR_MS } from '../../model/time.js'
 export interface Families {
   /** Synchronous, because every request asks. @returns null for one that has ended or expired */
   readonly get: (id: string) => Family | null
-  /** Those of a user that have neither ended nor expired. */
+  /** The families of a user that have neither ended nor expired. */
   readonly listOf: (userId: string) => readonly Family[]
   readonly begin: (family: Family) => Promise<void>
   /** Replaces the current token. Of concurrent callers with the same token only one gets the family. */
@@ -46,7 +46,7 @@ interface Move {
   readonly id: string
   readonly from: string
   readonly to: string
-  /** Of the new token; the end of the session comes first. */
+  /** The lifetime of the new token, which ends with the session at the latest. */
   readonly lifetimeMs: number
   readonly client?: Client | undefined
 }

@@ -6,10 +6,10 @@ import { adjacencyGraphs, dictionary } from '@zxcvbn-ts/language-common'
  */
 
 const estimator = new ZxcvbnFactory({ dictionary, graphs: adjacencyGraphs })
-/** The estimate takes longer with the square of the length; what begins well is good. */
+/** The time of the estimate grows with the square of the length, so only the beginning of a long password is judged. */
 const ESTIMATED_CHARACTERS = 64
 
-/** @returns how many passwords a guesser who knows the common ones and the e-mail tries before this one */
+/** @returns how many guesses this password takes for somebody who knows common passwords and the e-mail */
 export function estimateGuesses(password: string, email: string): number {
   const words = [email, ...email.split(/[^\p{L}\p{N}]+/u)].filter((word) => word.length > 2)
   return estimator.check(password.slice(0, ESTIMATED_CHARACTERS), words).guesses

@@ -6,7 +6,7 @@ import { networkOf, type RateLimit } from './limits.js'
 import { normalizeEmail } from './user.js'
 
 /**
- * Slows down who guesses passwords for days, beside the login limits, which hold by the minute. Wrong passwords are
+ * Slows down guessing of passwords over days. The login limits hold by the minute. Wrong passwords are
  * counted for an account at an address, and for an account at all addresses together.
  *
  * An address that has used up its count waits until the oldest guess has left the window. An account that is guessed from

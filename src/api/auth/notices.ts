@@ -9,7 +9,7 @@ import type { User } from './user.js'
 
 type Change = Pick<EntityChange<User>, 'value' | 'previous'>
 
-/** @returns nothing for a new account, and for what is no change of who may log in how */
+/** @returns nothing for a new account, and for a change that does not affect how the user logs in */
 export function noticesOfChange({ value, previous }: Change): readonly Notice[] {
   if (previous === null) return []
   if (value === null) return [toNotice(previous.email, 'Your account was deleted.')]

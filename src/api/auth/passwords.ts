@@ -3,10 +3,10 @@ import { hash, verify } from '@node-rs/argon2'
 import { createSemaphore } from '../semaphore.js'
 import { AppError } from '../../model/errors.js'
 
-/** Of new passwords; older ones that are shorter stay valid. */
+/** The least length of new passwords. Shorter ones that were set before stay valid. */
 export const MIN_PASSWORD_CHARACTERS = 12
 export const MAX_PASSWORD_CHARACTERS = 128
-/** Of passwords that are checked: earlier versions took longer ones. */
+/** The greatest length of a password that is checked. Earlier versions accepted longer passwords than now. */
 export const MAX_GIVEN_CHARACTERS = 1_024
 
 const PASSES = 2

@@ -218,7 +218,7 @@ async function checkedUser(deps: SessionDeps, email: string, password: string): 
   return user
 }
 
-/** Said to who knows the password, so that nobody finds out which account has one. */
+/** Only a caller who knows the password gets this error, so that nobody learns which accounts have one. */
 function refusePassword({ email }: User, { onlyPasswordOf = '' }: SessionDeps): void {
   if (onlyPasswordOf !== '' && email !== onlyPasswordOf)
     throw new AppError('password_login_off', 'log in at the provider: passwords are turned off')

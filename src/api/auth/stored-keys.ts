@@ -57,7 +57,7 @@ export function createStoredKeys<T extends StoredKey>(deps: KeyDeps<T>) {
   }
   return {
     has: (key: string): boolean => entities.get(idOf(digest(key))) !== null,
-    /** @param toStored puts what every key has together with what this one has */
+    /** @param toStored joins the common fields of all keys with those of this kind */
     add: async (
       key: string,
       toStored: (common: Omit<StoredKey, 'name'>) => T,
@@ -101,6 +101,6 @@ function idOf(hash: Buffer): string {
   return [...parts, hex.slice(20, 32)].join('-')
 }
 
-/** @param prefix tells what it is a key of: people and scanners for secrets see it */
+/** @param prefix the kind of the key, which people and secret scanners recognise */
 export const generateKey = (prefix: string): string =>
   `${prefix}${randomBytes(30).toString('base64url')}`

@@ -13,7 +13,7 @@ export const UserDoc = Type.Object({
   role: RoleSchema,
   isActive: Type.Boolean(),
   passwordHash: Type.String(),
-  /** When a password that has to be changed stops to be good; null or absent for any other. */
+  /** When a password that has to be changed expires; null or absent for any other. */
   temporaryUntilMs: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
   /** Incremented to end the user's refresh tokens. */
   tokenEpoch: Type.Number(),
@@ -84,7 +84,7 @@ export function refuseOutside({ identity }: User, what: string): void {
   })
 }
 
-/** Those of a provider do not count: it gives their role, and may not answer. */
+/** Superadmins of a provider do not count, because the provider gives them their role, and may not answer. */
 export const isLocalSuperadmin = ({ role, isActive, identity }: User): boolean =>
   role === 'superadmin' && isActive && identity === undefined
 

@@ -133,7 +133,7 @@ export function createUsers(deps: UserDeps): Users {
   }
 }
 
-/** When a password that is given now stops to be good; null for one that is to stay. */
+/** When a password that is set now expires; null for a permanent one. */
 const temporaryEnd =
   ({ temporaryMs = WEEK_MS, nowMs = Date.now }: UserDeps) =>
   (isTemporary = false): number | null =>

@@ -87,7 +87,10 @@ function toHealth(
 }
 
 const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1)$/
-/** What a client on this machine calls the service; the page of a rebound domain sends that domain. */
+/**
+ * The names of the service for clients on this machine. A page whose domain was rebound to this machine (DNS rebinding)
+ * sends its own domain.
+ */
 const LOOPBACK_HOST = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?$/i
 /** Headers of proxies, any of which means that the client is not the one that connected. */
 const FORWARDING = [

@@ -30,7 +30,7 @@ const toPage = (location: string, cookies: readonly Cookie[], actorId?: string) 
     ...(actorId === undefined ? {} : { actorId }),
   })
 
-/** A browser shows the page, which says what is wrong; the audit trail has the outcome. */
+/** The browser goes to the page, which shows the error; the audit trail has the outcome. */
 function toLogin(error: unknown, services: Services) {
   if (!(error instanceof AppError)) throw error
   const { headers, cookies } = toPage(`${services.oidc.pageUrl}?login_error=${error.code}`, [

@@ -245,7 +245,7 @@ class Cluster implements ClusterStore {
 
   async dropDatabases(): Promise<void> {
     if (this.#prepared !== null) return await this.#prepared.reach.dropDatabases()
-    // Nothing was made but what the first steps of `prepare` make on this server.
+    // Only what the first steps of `prepare` make on this server was made.
     for (const name of [`${this.database}_local`, this.database])
       await this.#front.command(`DROP DATABASE IF EXISTS ${name} SYNC`)
   }

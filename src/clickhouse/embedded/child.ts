@@ -21,7 +21,7 @@ const LIBC = process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6'
 const SILENT = ['--progress', 'off', '--progress-table', 'off']
 const LOOK_MS = 10
 const CROWD_EVERY_MS = 500
-/** Most code is needed by the start only. What comes back within this time costs a few milliseconds. */
+/** Most code is needed at the start only. Pages that are needed again within this time cost a few milliseconds. */
 const CODE_EVERY_MS = 30_000
 /** An engine at rest has some 80 files open. With fewer than this there is no crowd to look for. */
 const CROWD_FILES = 300

@@ -36,7 +36,7 @@ const REQUEST_VALUES = 2_000_000
  */
 export function checkRequest(bytes: Uint8Array): void {
   let values = 0
-  /** Of the object that is open, less than any limit in an array; and those of what is around it. */
+  /** The members of the open object, and those of the objects around it. An array has a count below any limit. */
   let members = 0
   const around: number[] = []
   for (let at = 0; at < bytes.length; at++) {

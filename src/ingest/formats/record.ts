@@ -152,7 +152,7 @@ export class RecordDecoder {
   #decodeRecord(received: JsonRecord): Decoded {
     const record = expanded(received)
     const { source } = record
-    // Of the Elastic Common Schema, `source` is an object.
+    // In the Elastic Common Schema `source` is an object.
     const fits = this.#context.source === null ? !isRecord(source) : source === undefined
     const isOther = this.#isTolerant && !hasCanonicalTypes(record)
     if (fits && !isOther && isCanonical(record)) return decodeCanonical(record, this.#context)

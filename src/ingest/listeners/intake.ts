@@ -21,7 +21,7 @@ interface Job {
 
 /** Limit of the batches that are not durable yet. A second at 30 MB/s. */
 const MAX_BYTES = 32 * 1024 * 1024
-/** What a batch takes beside its bytes. A client may send one for each record. */
+/** The memory of a batch beside its bytes. A client may send a batch for each record. */
 const JOB_BYTES = 2048
 /** Batches that the pipeline has at once. What waits here takes no part in the work of its event loop. */
 const MAX_RUNNING = 64

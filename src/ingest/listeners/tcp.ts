@@ -178,7 +178,7 @@ class Connections {
     return this.#all.size
   }
 
-  /** Handshakes count as connections, and one that fails is no news. */
+  /** Handshakes count as connections. A failed one is not worth a warning. */
   guardHandshakes(server: Server): void {
     server.on('connection', (socket: Socket) => {
       if (!this.#host.isAllowed(plainAddress(socket.remoteAddress))) socket.destroy()
@@ -327,7 +327,7 @@ class Connections {
     this.#warn({}, `${this.#options.setting} has no room for further connections (MAX_CONNECTIONS)`)
   }
 
-  /** Clients that come again and again don't fill the log. */
+  /** Clients that reconnect again and again don't fill the log. */
   #warn(details: object, message: string): void {
     if (Date.now() - this.#warnedAtMs < WARN_MS) return
     this.#warnedAtMs = Date.now()

@@ -54,12 +54,12 @@ export interface IngestRoute {
   readonly isOneWay?: true
   /** Takes an uncompressed body while it arrives, in parts, so that it may have any length. */
   readonly parts?: { readonly split: () => BodySplitter; readonly reply: Reply }
-  /** How long a request waits for room before it is refused, for clients that come again at once or never. Default 0. */
+  /** How long a request waits for room before it is refused, for clients that retry at once or never. Default 0. */
   readonly patienceMs?: number
   /** Whether records of sources that the key may not write are rejected one by one, because the reply can say so. */
   readonly deniesRecords?: boolean
   /**
-   * Answers a request for which there is no room, of a protocol whose clients come again with the records that the reply names.
+   * Answers a request for which there is no room, of a protocol whose clients retry the records that the reply names.
    *
    * @returns null when it can't be answered in this way
    */
@@ -351,7 +351,7 @@ export function namedSource({ queryText, query, headers }: KeyHead): string {
   return named
 }
 
-/** Most clients come again after 503 with Retry-After; many drop what they sent after 429 or 500. */
+/** Most clients retry after 503 with Retry-After; many drop the data after 429 or 500. */
 export function laterReply(error: AppError): Reply {
   const reply = toErrorReply(error)
   return ERRORS[error.code].retry ? { ...reply, status: 503 } : reply

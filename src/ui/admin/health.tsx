@@ -40,7 +40,7 @@ const CHECKS: Readonly<Record<string, string>> = {
   alerts: 'Alert rules',
 }
 
-/** How the parts of the service are, and what came in by which way. */
+/** The health of the parts of the service, and what came in by protocol. */
 export function Health() {
   const health = useLoad('health', (signal) =>
     call<HealthReply>('/api/monitoring/health', { signal }),

@@ -195,7 +195,7 @@ function Line({ alert, rule, onChange }: LineProps) {
 
 const careOf = (name: string): string => (name === 'you' ? 'you take care' : `${name} takes care`)
 
-/** What means the alerts of this group of its rule. */
+/** The matchers of a silence for the alerts of this group of the rule. */
 const silenceOf = ({ rule_id: rule, group }: Alert): string =>
   printMatchers(matchersOfGroup(rule, group ?? {}))
 

@@ -12,7 +12,7 @@ import { Quiet } from './quiet.js'
 import { RuleScreen } from './rule.js'
 import { Rules } from './rules.js'
 
-/** What has crossed a line, the lines, and who is told. */
+/** The screen Alerts: firing alerts, rules, silences and channels. */
 export function Alerts() {
   const { path } = place.value
   useEffect(() => {

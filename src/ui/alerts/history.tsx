@@ -9,7 +9,7 @@ import { When } from '../shell/when.js'
 import { groupText, type Channel, type Rule, type Transition } from './alert-answers.js'
 import { Problem } from '../shell/problem.js'
 
-/** What a rule decided, on which counts, and how the notices of it went. */
+/** The history of a rule: its transitions with their counts, and the outcome of their notices. */
 export function History({ rule }: { readonly rule: Rule }) {
   const list = usePaged<Transition>(`/api/alert-rules/${rule.id}/history`, { limit: 50 })
   // Others are told of no channels.

@@ -8,7 +8,10 @@ import { may } from '../lib/session.js'
 import { SilenceForm, SilenceTable, type Silence } from './silences.js'
 import { WindowForm, WindowTable, type MaintenanceWindow } from './windows.js'
 
-/** What keeps notices back: once, and each week. `?silence=` and `?window` open the form of a new one. */
+/**
+ * Silences, which hold once, and maintenance windows, which come each week. `?silence=` and `?window` open the form of a
+ * new one.
+ */
 export function Quiet() {
   const silences = usePaged<Silence>('/api/silences', { limit: 100 })
   const windows = usePaged<MaintenanceWindow>('/api/maintenance-windows', { limit: 100 })

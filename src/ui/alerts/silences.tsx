@@ -38,7 +38,7 @@ interface SilenceTableProps {
   readonly onChange: (work: Promise<unknown>, said: string) => void
 }
 
-/** What keeps notices back once, and who has asked for it. */
+/** The silences, and who made them. */
 export function SilenceTable({ list, onEdit, onChange }: SilenceTableProps) {
   useEffect(learnPeople, [])
   const rules = useLoad('rules', (signal) =>

@@ -42,7 +42,7 @@ interface DetailProps {
   readonly onCorrect: (detail: Detail, priority: Detail['priority']) => void
 }
 
-/** Everything there is to one event, beside the list. */
+/** The details of one event, beside the list. */
 export function DetailPanel(props: DetailProps) {
   const { id, tab, onClose, revision } = props
   const [wholeId, setWholeId] = useState(0)

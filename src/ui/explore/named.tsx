@@ -12,7 +12,7 @@ export const named = (text: string): string =>
     return template === '' ? whole : `${before}“${template}”`
   })
 
-/** A text in which templates are told by their texts instead of their ids. */
+/** A text in which templates are shown by their texts instead of their ids. */
 export function Named({ text }: { readonly text: string }) {
   useEffect(() => learnTemplates([...text.matchAll(TEMPLATES)].map(([, , id = '']) => id)))
   return <>{named(text)}</>

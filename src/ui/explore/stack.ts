@@ -1,7 +1,7 @@
 import type { Histogram } from './answers.js'
 import { templateText } from './templates-known.js'
 
-/** From the ground up: the worst stand on top, where they are seen against the sky. */
+/** From the bottom up. The worst severities are on top, where they stand out. */
 const FIXED: Readonly<Record<string, readonly string[]>> = {
   severity: ['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'],
   priority: ['P4', 'P3', 'P2', 'P1'],
@@ -18,7 +18,7 @@ export function partName(name: string, by: string | null): string {
   return text.length > MOST_OF_NAME ? `${text.slice(0, MOST_OF_NAME)}…` : text || name
 }
 
-/** The values that a histogram is stacked by, from the ground up. */
+/** The values that a histogram is stacked by, from the bottom up. */
 export function orderOf({ by, values, total }: Histogram): readonly string[] {
   const names = values.map(({ value }) => value)
   const fixed = FIXED[by ?? '']

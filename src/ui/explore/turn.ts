@@ -1,4 +1,4 @@
-/** What is counted waits until the newest rows are painted: asked beside them, it would take their processors. */
+/** Counting waits until the newest rows are painted, because the two would compete for the CPU. */
 export interface Turn {
   readonly wait: Promise<void>
   /** The newest rows are painted. */

@@ -22,7 +22,7 @@ interface Reply extends Explanation {
   readonly total_during: number
 }
 
-/** What is otherwise in a span that was chosen in the histogram than in the time before it. */
+/** What differs between a span that was chosen in the histogram and the time before it. */
 export function WhyPanel({ line, span, onClose }: WhyProps) {
   const [from = '', to = ''] = span.split('..')
   const loaded = useLoad(`why ${line} ${span}`, (signal) =>

@@ -17,7 +17,7 @@ import { MOVES, NEXT, transition, type Incident } from './incident-answers.js'
 import { Problem } from '../shell/problem.js'
 import { Named } from '../explore/named.js'
 
-/** One incident: how far it is, what is known, what was done. */
+/** The page of one incident: its status, evidence and timeline. */
 export function IncidentScreen({ id }: { readonly id: string }) {
   const [changed, setChanged] = useState<Incident | null>(null)
   const loaded = useLoad(`incident ${id}`, (signal) =>

@@ -24,7 +24,7 @@ import { Problem } from '../shell/problem.js'
 
 const DAY_MS = 86_400_000
 
-/** How the installation is, and the dashboards that people made. */
+/** The screen Overview: the state of the installation, and the dashboards. */
 export function Overview() {
   const { path, params } = place.value
   const name = path === '/overview' ? null : decodeURIComponent(path.slice('/overview/'.length))

@@ -6,7 +6,7 @@ import { Problem } from '../shell/problem.js'
 interface PanelProps {
   readonly title: string
   readonly class?: string
-  /** What is to be shown; when it can't be had, that is said in the place of it. */
+  /** The content of a panel, or the reason why there is none. */
   readonly of?: Loaded<unknown>
   /** Whether what is to be shown is on its way. */
   readonly isWaiting?: boolean

@@ -24,7 +24,7 @@ export function KeysHelp() {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     dialog.current?.showModal()
-    // The button at the end has the focus; what is read first is at the start.
+    // The button at the end gets the focus, and the list is scrolled back to its start.
     dialog.current?.scrollTo(0, 0)
   }, [])
   const close = (): void => {

@@ -1,4 +1,4 @@
-/** The sign of the product: lines of a log, one of them with something to see. */
+/** The logo: lines of a log, one of them highlighted. */
 export const Mark = () => (
   <svg class="mark" width="24" height="24" viewBox="0 0 32 32" aria-hidden="true">
     <path d="M6 9h20M6 16h12M6 23h15" />

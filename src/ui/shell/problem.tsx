@@ -3,7 +3,7 @@ import { ApiError, told } from '../lib/api.js'
 interface ProblemProps {
   /** What was asked. */
   readonly of: { readonly error: unknown; readonly reload: () => void }
-  /** What one of is opened by its id, which nothing may have. */
+  /** The noun of something that is opened by its id, for the message that there is none with this id. */
   readonly what?: string
 }
 
@@ -13,7 +13,7 @@ export function Problem({ of: { error, reload }, what }: ProblemProps) {
   const isMissing =
     what !== undefined &&
     error instanceof ApiError &&
-    // An address that nothing can have names nothing, too.
+    // An id of the wrong form (422) names nothing either.
     (error.status === 404 || error.status === 422)
   if (isMissing) return <p class="problem">There is no such {what}.</p>
   return (

@@ -48,7 +48,7 @@ export async function look(): Promise<void> {
 
 export const unreadAlerts = (): number => seen.value?.openAlerts ?? 0
 
-/** Up to when messages are found, whether a part of the service is ill, and how many alerts wait. */
+/** The time up to which messages are searchable, the health of the service, and the number of open alerts. */
 export function Status() {
   useEffect(() => {
     if (seen.value === null || Date.now() - seen.value.atMs > EVERY_MS) void look()

@@ -46,7 +46,7 @@ const REASONS: Readonly<Record<string, string>> = {
 const MOST = 200
 const nameOf = ({ source }: Letter): string => (source === '' ? '(no source)' : source)
 
-/** What could not be stored, by reason, and its way back. */
+/** The dead letters by reason, and their replay. */
 export function DeadLetters() {
   const [revision, setRevision] = useState(0)
   const loaded = useLoad(`letters ${revision}`, (signal) =>

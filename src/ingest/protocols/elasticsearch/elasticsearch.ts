@@ -26,7 +26,7 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
   503: 'es_rejected_execution_exception',
 }
 
-/** Clients come again after 503; most drop what they sent after 429. */
+/** Clients retry after 503; most drop the data after 429. */
 function toErrorReply(error: AppError): Reply {
   const isLater = ERRORS[error.code].retry
   const status = isLater ? 503 : error.status
@@ -152,7 +152,10 @@ const NODES = { _nodes: { total: 0, successful: 0, failed: 0 }, nodes: {} }
 const SHARDS = { _shards: { total: 1, successful: 1, failed: 0 } }
 const ACKNOWLEDGED = { acknowledged: true }
 
-/** What clients set up and look for before they send: nothing of it is needed here, and all of it is said to be there. */
+/**
+ * Objects that clients look for or create before they send, such as index templates. None is needed here, and every look-up
+ * answers that it exists.
+ */
 const SET_UP = [
   '/_index_template/{name}',
   '/_template/{name}',
@@ -165,7 +168,7 @@ const SET_UP = [
   '/_plugins/_ism/policies/{name}',
 ]
 
-/** A client that asks whether something is there, and hears no, sets it up. */
+/** A client that is told that an object is missing creates it. */
 const isThere = ({ method }: HttpRequest): Reply =>
   method === 'HEAD' ? { status: 404, headers: PRODUCT, body: '' } : ok({})
 
@@ -179,7 +182,7 @@ const failure = (status: number, type: string, reason: string): Reply => ({
 
 const INDEX_PARTS: ReadonlySet<string> = new Set(['aliases', 'mappings', 'settings'])
 
-/** An index needs no making. Records that were sent here by mistake must not be acknowledged. */
+/** An index needs no creation. Records that were sent here by mistake must not be acknowledged. */
 const makeIndex: Answer = ({ params, body }) => {
   const { index = '' } = params
   if (index.startsWith('_'))

@@ -37,7 +37,7 @@ export const gelf: Protocol = {
         format: 'gelf/messages',
         toReply: () => STORED,
         toErrorReply: laterReply,
-        // Clients close the connection without waiting for the reply, and do not come again.
+        // Clients close the connection without waiting for the reply, and do not retry.
         isOneWay: true,
       },
       services,

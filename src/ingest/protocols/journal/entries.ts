@@ -8,7 +8,7 @@ const LENGTH_BYTES = 8
 const NAME_BYTES = 256
 /** A longer field is cut: entries may hold the memory of a program that crashed. */
 const FIELD_BYTES = 4 * 1024 * 1024
-/** Of a longer entry the last fields are left out. */
+/** The greatest size of an entry. The last fields of a longer entry are left out. */
 const ENTRY_BYTES = 8 * 1024 * 1024
 const FIRST_BYTES = 64 * 1024
 

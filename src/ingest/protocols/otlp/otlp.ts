@@ -83,7 +83,7 @@ function jsonResponse(signal: Signal, result: BodyResult): object {
   return { partialSuccess: partial }
 }
 
-/** Clients come again after 503 with Retry-After; one that gets 500 or 400 gives up. */
+/** Clients retry after 503 with Retry-After, and give up after 500 or 400. */
 function toErrorReply(error: AppError, head: RequestHead): Reply {
   const isLater = ERRORS[error.code].retry
   const status = isLater ? 503 : error.status === 422 ? 400 : error.status
