@@ -6,22 +6,41 @@ import type { ListenerBody, Listeners } from '../listener.js'
 
 export interface IntakeDeps {
   readonly listeners: Pick<Listeners, 'key' | 'hasRoom' | 'submit'>
-  /** Called with true when no more should be read, and with false when it may go on. */
+  /** Called with true when nobody should be read any more, and with false when it may go on. */
   readonly onFull: (isFull: boolean) => void
   readonly onError: (error: unknown) => void
 }
 
+/** A connection, or what sends datagrams from one address. */
+export interface Sender {
+  readonly id: string
+  /** Called with true when no more of it should be read, and with false when it may go on. */
+  readonly pause: (isPaused: boolean) => void
+}
+
+interface Share {
+  readonly sender: Sender
+  /** In the order of their numbers. */
+  readonly waiting: Job[]
+  /** Of all its batches that are not durable yet. */
+  bytes: number
+  isPaused: boolean
+}
+
 interface Job {
-  /** Batches are stored in the order of their numbers. */
+  /** The batches of a sender are stored in the order of their numbers. */
   readonly no: number
   readonly batch: ListenerBody
+  readonly share: Share
   readonly resolve: (result: BodyResult) => void
   readonly reject: (cause: unknown) => void
 }
 
-/** Limit of the batches that are not durable yet. A second at 30 MB/s. */
-const MAX_BYTES = 32 * 1024 * 1024
-/** The memory of a batch beside its bytes. A client may send a batch for each record. */
+/** What the senders share of the batches that are not durable yet. A second at 30 MB/s. */
+const SHARED_BYTES = 32 * 1024 * 1024
+/** Above it no sender is read. A single read of a sender may bring several MiB of tiny batches beyond its share. */
+const MAX_BYTES = 2 * SHARED_BYTES
+/** What a batch takes beside its bytes. A client may send one for each record. */
 const JOB_BYTES = 2048
 /** Batches that the pipeline has at once. What waits here takes no part in the work of its event loop. */
 const MAX_RUNNING = 64
@@ -31,11 +50,15 @@ const FAILED_MS = 500
 
 /**
  * Takes the batches of all listeners to the pipeline. Their senders can't be told to come again, so a batch waits here until the
- * pipeline has room, and nothing more is read while too much waits.
+ * pipeline has room. A sender that has more than twice as much here as is free is not read meanwhile, and the senders take
+ * turns, so that one that floods does not hold up the others.
  */
 export class Intake {
   readonly #deps: IntakeDeps
-  readonly #waiting: Job[] = []
+  /** The senders with batches here. */
+  readonly #shares = new Map<string, Share>()
+  /** Those of them with batches that wait; the next turn is that of the first. */
+  readonly #waiting = new Set<Share>()
   #lastNo = 0
   #running = 0
   /** After the pipeline refused a batch nothing is begun until the timer. */
@@ -62,15 +85,17 @@ export class Intake {
    * @returns once the batch is durable
    * @throws AppError when it can't be stored at all, or not before the end
    */
-  submit(batch: ListenerBody): Promise<BodyResult> {
+  submit(batch: ListenerBody, sender: Sender): Promise<BodyResult> {
     const bytes = batch.bytes.length + JOB_BYTES
-    this.#count(bytes)
+    const share = this.#shareOf(sender)
+    this.#count(share, bytes)
     const done = new Promise<BodyResult>((resolve, reject) => {
       this.#lastNo++
-      this.#waiting.push({ no: this.#lastNo, batch, resolve, reject })
+      share.waiting.push({ no: this.#lastNo, batch, share, resolve, reject })
+      this.#waiting.add(share)
       this.#drain()
     })
-    return done.finally(() => this.#count(-bytes))
+    return done.finally(() => this.#count(share, -bytes))
   }
 
   /** Waits until all batches are durable, and gives up the others at the deadline. */
@@ -79,12 +104,30 @@ export class Intake {
     while (this.#bytes > 0 && Date.now() < untilMs) await sleep(RETRY_MS)
     this.#isClosed = true
     if (this.#timer !== null) clearTimeout(this.#timer)
-    for (const { reject } of this.#waiting.splice(0)) reject(stopped())
+    for (const { waiting } of this.#waiting)
+      for (const { reject } of waiting.splice(0)) reject(stopped())
+    this.#waiting.clear()
   }
 
-  #count(bytes: number): void {
+  #shareOf(sender: Sender): Share {
+    const known = this.#shares.get(sender.id)
+    if (known !== undefined) return known
+    const share = { sender, waiting: [], bytes: 0, isPaused: false }
+    this.#shares.set(sender.id, share)
+    return share
+  }
+
+  /** Between two limits a pause stays as it is, so that it does not change with each batch. */
+  #count(share: Share, bytes: number): void {
     this.#bytes += bytes
-    // Between the two limits it stays as it is, so that it does not change with each batch.
+    share.bytes += bytes
+    if (share.bytes === 0) this.#shares.delete(share.sender.id)
+    const free = Math.max(0, SHARED_BYTES - this.#bytes)
+    const isPaused = share.bytes > (share.isPaused ? free : free * 2)
+    if (isPaused !== share.isPaused) {
+      share.isPaused = isPaused
+      share.sender.pause(isPaused)
+    }
     const isFull = this.#bytes > (this.#isFull ? MAX_BYTES / 2 : MAX_BYTES)
     if (isFull === this.#isFull) return
     this.#isFull = isFull
@@ -92,12 +135,16 @@ export class Intake {
   }
 
   #drain(): void {
-    for (let job = this.#waiting[0]; job !== undefined; job = this.#waiting[0]) {
-      if (this.#isRefused || this.#running >= MAX_RUNNING) return
+    // A sender that is added again comes last.
+    for (const share of this.#waiting) {
+      const job = share.waiting[0]
+      if (job === undefined || this.#isRefused || this.#running >= MAX_RUNNING) return
       const { listeners } = this.#deps
       const isWelcome = listeners.key() === null || listeners.hasRoom(job.batch.bytes.length)
       if (!isWelcome) return this.#later(RETRY_MS)
-      this.#waiting.shift()
+      share.waiting.shift()
+      this.#waiting.delete(share)
+      if (share.waiting.length > 0) this.#waiting.add(share)
       void this.#run(job)
     }
   }
@@ -120,8 +167,10 @@ export class Intake {
   }
 
   #putBack(job: Job): void {
-    const place = this.#waiting.findIndex(({ no }) => no > job.no)
-    this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, job)
+    const { waiting } = job.share
+    const place = waiting.findIndex(({ no }) => no > job.no)
+    waiting.splice(place < 0 ? waiting.length : place, 0, job)
+    this.#waiting.add(job.share)
   }
 
   #later(ms: number): void {

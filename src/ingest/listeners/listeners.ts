@@ -13,7 +13,7 @@ import { DelimitedFraming } from '../protocols/delimited.js'
 import { GelfChunks } from '../protocols/gelf/chunks.js'
 import { SyslogFraming, takeDatagram } from '../protocols/syslog/framing.js'
 import type { Framing, RecordSink } from '../record-batch.js'
-import { Intake } from './intake.js'
+import { Intake, type Sender } from './intake.js'
 import { GrpcServer } from './grpc.js'
 import { ForwardSession } from './forward-session.js'
 import { FramedSession, type Peer } from './session.js'
@@ -104,8 +104,8 @@ const PORT_TRIES = 20
 
 /**
  * Opens the ports of the settings, all but those of the collector's own server. Each connection has a session, which finds the
- * records in its stream; the records of some milliseconds are a batch, which takes the way of a body. While too many bytes are not
- * durable yet, no connection is read, and so its sender waits.
+ * records in its stream; the records of some milliseconds are a batch, which takes the way of a body. While too many bytes of a
+ * connection are not durable yet, it is not read, and so its sender waits.
  *
  * @throws Error naming the setting that keeps a port from opening; the others are closed again
  */
@@ -154,17 +154,18 @@ async function openFramed(
   const asked = portOf(config)
   if (asked === null) return
   const maxBytes = config.maxMessageBytes + HEAD_BYTES
-  const submit = (bytes: Buffer): void => {
-    void pass({ protocol, format, bytes }).catch((error: unknown) =>
+  const submit = (bytes: Buffer, sender: Sender): void => {
+    void pass({ protocol, format, bytes }, sender).catch((error: unknown) =>
       log.error({ err: error }, `records of ${setting} are lost`),
     )
   }
-  const pass = async (body: ListenerBody): Promise<void> => {
-    const { refusal } = await intake.submit(body)
+  const pass = async (body: ListenerBody, sender: Sender): Promise<void> => {
+    const { refusal } = await intake.submit(body, sender)
     if (refusal !== null) log.error({ refusal }, `records of ${setting} were refused`)
   }
   const tls = isTls === true ? { tls: readCertificate(config, log) } : {}
-  const openSession = (peer: Peer) => new FramedSession(framing(maxBytes), peer, submit)
+  const openSession = (peer: Peer) =>
+    new FramedSession(framing(maxBytes), peer, (bytes) => submit(bytes, peer))
   const read = datagrams?.()
   for (let attempt = 1; ; attempt++) {
     const tcp = await openTcp(host, { setting, port: asked, ...tls, openSession })
@@ -195,13 +196,18 @@ async function openForward({ config, host, intake, opened, log }: Opening): Prom
   const { fluentPort: port, fluentSharedKey: sharedKey } = config
   const setting = 'FLUENT_PORT'
   if (port === null) return
-  const submit = async (bytes: Buffer, onceId?: string): Promise<void> => {
+  const submit = async (peer: Peer, bytes: Buffer, onceId?: string): Promise<void> => {
     const format = 'forward/messages'
     const once = onceId === undefined ? {} : { onceId }
-    const { refusal } = await intake.submit({ protocol: 'forward', format, bytes, ...once })
+    const { refusal } = await intake.submit({ protocol: 'forward', format, bytes, ...once }, peer)
     if (refusal !== null) log.error({ refusal }, `records of ${setting} were refused`)
   }
-  const openSession = (peer: Peer) => new ForwardSession({ peer, sharedKey, submit })
+  const openSession = (peer: Peer) =>
+    new ForwardSession({
+      peer,
+      sharedKey,
+      submit: async (bytes, onceId) => await submit(peer, bytes, onceId),
+    })
   // Whoever knows the key may send from anywhere.
   const guarded = sharedKey === null ? host : { ...host, isAllowed: () => true }
   const tcp = await openTcp(guarded, { setting, port, openSession })

@@ -1,5 +1,6 @@
 import type { Framing } from '../record-batch.js'
 import { RecordBatch } from '../record-batch.js'
+import type { Sender } from './intake.js'
 
 /** What a protocol makes of one TCP connection. */
 export interface Session {
@@ -15,7 +16,7 @@ export interface Session {
 }
 
 /** What a session works with. */
-export interface Peer {
+export interface Peer extends Sender {
   readonly address: string
   /** @param done called when the kernel has the bytes, or with the error */
   write(bytes: Uint8Array, done?: (error?: Error | null) => void): void

@@ -57,6 +57,8 @@ interface Connection {
   readonly network: string
   lastMs: number
   heldBytes: number
+  /** Whether it has used up its share of what is not durable yet. */
+  isPaused: boolean
 }
 
 /**
@@ -164,6 +166,7 @@ class Connections {
   #ticker: NodeJS.Timeout | null = null
   #isPaused = false
   #isClosing = false
+  #isStopped = false
   #warnedAtMs = -Infinity
 
   constructor(host: ListenerHost, options: TcpOptions) {
@@ -197,7 +200,12 @@ class Connections {
     this.#networks.set(network, (this.#networks.get(network) ?? 0) + 1)
     socket.setKeepAlive(true, KEEP_ALIVE_MS)
     const session = this.#options.openSession({
+      id: `${this.#options.setting} ${address} ${socket.remotePort}`,
       address,
+      pause: (isPaused) => {
+        connection.isPaused = isPaused
+        this.#flow(connection)
+      },
       write: (bytes, done) => {
         // A client that reads no replies gets no more of them.
         if (socket.writableLength > MAX_UNREAD_BYTES) socket.destroy()
@@ -217,19 +225,29 @@ class Connections {
         socket.destroySoon()
       },
     })
-    const connection: Connection = { socket, session, network, lastMs: Date.now(), heldBytes: 0 }
+    const lastMs = Date.now()
+    const connection: Connection = {
+      socket,
+      session,
+      network,
+      lastMs,
+      heldBytes: 0,
+      isPaused: false,
+    }
     this.#all.add(connection)
     socket.on('data', (chunk: Buffer) => this.#read(connection, chunk))
     socket.once('close', () => this.#remove(connection))
-    if (this.#isPaused) socket.pause()
+    this.#flow(connection)
   }
 
   pause(isPaused: boolean): void {
     this.#isPaused = isPaused
-    for (const { socket } of this.#all) {
-      if (isPaused) socket.pause()
-      else socket.resume()
-    }
+    for (const connection of this.#all) this.#flow(connection)
+  }
+
+  #flow({ socket, isPaused }: Connection): void {
+    if (isPaused || this.#isPaused || this.#isStopped) socket.pause()
+    else socket.resume()
   }
 
   async stop(): Promise<void> {
@@ -237,9 +255,10 @@ class Connections {
     this.#isClosing = true
     clearInterval(this.#sweeper)
     if (this.#all.size > 0) await new Promise((resolve) => setTimeout(resolve, LINGER_MS))
-    for (const { socket, session } of this.#all) {
-      socket.pause()
-      session.end()
+    this.#isStopped = true
+    for (const connection of this.#all) {
+      this.#flow(connection)
+      connection.session.end()
     }
     if (this.#ticker !== null) clearInterval(this.#ticker)
   }
@@ -283,8 +302,8 @@ class Connections {
   #sweep(): void {
     if (this.#isPaused) return
     const beforeMs = Date.now() - STUCK_MS
-    for (const { socket, session, lastMs } of this.#all)
-      if (lastMs < beforeMs && session.isWithin) socket.destroy()
+    for (const { socket, session, lastMs, isPaused } of this.#all)
+      if (lastMs < beforeMs && session.isWithin && !isPaused) socket.destroy()
   }
 
   #remove(connection: Connection): void {

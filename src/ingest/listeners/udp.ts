@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 
 import { RecordBatch } from '../record-batch.js'
+import type { Sender } from './intake.js'
 import { plainAddress, portError } from './tcp.js'
 
 export interface UdpOptions {
@@ -12,7 +13,7 @@ export interface UdpOptions {
   readonly isAllowed: (address: string) => boolean
   /** Takes a datagram and passes its records on to `batch`. */
   readonly read: (datagram: Buffer, sender: RemoteInfo, batch: RecordBatch) => void
-  readonly submit: (bytes: Buffer) => void
+  readonly submit: (bytes: Buffer, sender: Sender) => void
 }
 
 export interface UdpListener {
@@ -39,17 +40,24 @@ export async function openUdp(options: UdpOptions): Promise<UdpListener> {
   socket.on('error', () => undefined)
   const { port } = socket.address()
   const batches = new Map<string, RecordBatch>()
+  /** Addresses that have used up their share of what is not durable yet. */
+  const paused = new Set<string>()
   let refused = 0
   let isPaused = false
   let isClosed = false
+  const submit = (batch: RecordBatch, address: string): void =>
+    options.submit(batch.take(), {
+      id: `${options.setting} ${address}`,
+      pause: (to) => void (to ? paused.add(address) : paused.delete(address)),
+    })
   const pass = (): void => {
-    for (const batch of batches.values()) if (batch.records > 0) options.submit(batch.take())
+    for (const [address, batch] of batches) if (batch.records > 0) submit(batch, address)
     batches.clear()
   }
   socket.on('message', (datagram, sender) => {
     const address = plainAddress(sender.address)
     if (!options.isAllowed(address)) return
-    if (isPaused) return void (refused += 1)
+    if (isPaused || paused.has(address)) return void (refused += 1)
     let batch = batches.get(address)
     if (batch === undefined) {
       if (batches.size >= MAX_SENDERS) pass()
@@ -58,7 +66,7 @@ export async function openUdp(options: UdpOptions): Promise<UdpListener> {
     }
     options.read(datagram, sender, batch)
     batch.settle()
-    if (batch.size >= BATCH_BYTES) options.submit(batch.take())
+    if (batch.size >= BATCH_BYTES) submit(batch, address)
   })
   const ticker = setInterval(pass, TICK_MS)
   return {

@@ -100,3 +100,22 @@ void test('garbage ends its connection, and an empty connection is normal', asyn
   while (pools[0]?.open !== 0) await sleep(10)
   t.equal(submitted.length, 0)
 })
+
+void test('a client that reads no acknowledgement is disconnected, and takes little memory until then', async (t) => {
+  const { port, submitted, pools } = await listen(t, null)
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+  socket.pause()
+  const chunk = 'c'.repeat(250)
+  const message = Buffer.from(encode(['app', 1, { m: 1 }, { chunk }]))
+  const many = Buffer.concat(Array.from({ length: 1000 }, () => message))
+  await new Promise((resolve) => socket.once('connect', resolve))
+  await sleep(20)
+  while (pools[0]?.open === 1 && submitted.length < 200_000) {
+    socket.write(many)
+    await sleep(1)
+  }
+  t.equal(pools[0]?.open, 0)
+  const ackBytes = submitted.length * encode({ ack: chunk }).length
+  t.ok(ackBytes < 32 * 1024 * 1024, `${ackBytes} bytes of acknowledgements`)
+  socket.destroy()
+})
