@@ -199,12 +199,15 @@ export function readMembers(from: usize, end: usize): u32 {
   if (load<u8>(at++) != 0x7b) return 0
   let seen: u32 = 0
   let name = NAMES
+  let tags: u32 = 0
   for (;;) {
     while (load<u8>(at) == 32) at++
     if (load<u8>(at++) != 0x22) return 0
     name = nameAt(at, name)
     if (name >= MEMBERS) isMapped = true
     if (name == NAMES) {
+      // Each name is a word; a line may have a million.
+      if (++tags > MAX_FLAT_TAGS) return 0
       at = otherMember(at, end)
       if (at == 0) return 0
     } else {

@@ -29,6 +29,7 @@ import { PRIORITIES } from '../../../src/ingest/protocols/syslog/priority.js'
 import { readBatch, RecordBatch } from '../../../src/ingest/record-batch.js'
 import type { Identity } from '../../../src/ingest/block-encoder.js'
 import { DELIMITER, wholeMessage } from '../../../src/model/stored-message.js'
+import { cpuOfBoth } from '../../support/cpu.js'
 import { lokiPush, protobufLogs } from '../../support/protobuf.js'
 import { readNative } from '../../support/native.js'
 import {
@@ -416,6 +417,36 @@ void test('lines with the names of loggers are not parsed', async (t) => {
   }
   block.beginBody(body, context, () => 'store')
   t.same(block.readLines(0, 99), { next: body.length, accepted: 3, dropped: 0 })
+})
+
+void test('a line of very many names is left to the parser, which counts them, at once', async (t) => {
+  const names = (count: number) => Array.from({ length: count }, (_, i) => `"k${i}":1`).join()
+  const line = (count: number) => `{"source":"a","message":"up",${names(count)}}\n`
+  const encoder = createEncoder()
+  for (const [count, want] of [
+    [128, { accepted: 1, rejected: 0 }],
+    [129, { accepted: 1, rejected: 0 }],
+    [60_000, { accepted: 0, rejected: 1 }],
+  ] as const)
+    t.match((await encode(encoder, [{ bytes: bytesOf(line(count)) }])).bodies, [want])
+  const block = createBlock()
+  const body = Buffer.from(line(600_000))
+  const context = {
+    nowMs: NOW,
+    environment: 'production',
+    defaultSource: 'a',
+    maxMessageBytes: 400,
+    isUtf8: true,
+    isUtc: true,
+  }
+  block.begin(NOW, 'v1')
+  block.beginBody(body, context, () => 'store')
+  const [ms] = await cpuOfBoth(
+    async () => t.match(block.readLines(0, 1), { next: 0 }),
+    async () => undefined,
+  )
+  // All names would take half a second.
+  t.ok(ms < 200, `${ms} ms`)
 })
 
 /** Bodies of protocols that hand records on in parts, simple ones and others. */
