@@ -17,6 +17,7 @@ export interface Connection<User> {
 
 const REASON_BYTES = 123
 const DROPPED = 2
+const SECOND_MS = 1_000
 
 /** States: created ─attach─▶ open ─detach─▶ closed. */
 export class LiveConnection<User> implements Connection<User> {
@@ -27,6 +28,9 @@ export class LiveConnection<User> implements Connection<User> {
   readonly expiresAtMs: number | null
   #socket: UwsSocket<unknown> | null = null
   #activeMs = performance.now()
+  #secondMs = -Infinity
+  /** Messages of the client since `#secondMs`. */
+  #messages = 0
 
   constructor(
     user: User,
@@ -61,8 +65,15 @@ export class LiveConnection<User> implements Connection<User> {
     this.#socket = null
   }
 
-  touch(): void {
-    this.#activeMs = performance.now()
+  /** Counts a message of the client. @returns how many came in this second */
+  received(): number {
+    this.#touch()
+    if (this.#activeMs - this.#secondMs >= SECOND_MS) {
+      this.#secondMs = this.#activeMs
+      this.#messages = 0
+    }
+    this.#messages++
+    return this.#messages
   }
 
   subscribe(topic: string): void {
@@ -71,12 +82,16 @@ export class LiveConnection<User> implements Connection<User> {
 
   send(text: string): boolean {
     if (this.#socket === null) return false
-    this.touch()
+    this.#touch()
     return this.#socket.send(text, false) !== DROPPED
   }
 
   close(code: number, reason: string): void {
     this.#socket?.end(code, cutReason(reason))
+  }
+
+  #touch(): void {
+    this.#activeMs = performance.now()
   }
 }
 

@@ -37,6 +37,8 @@ interface WebSocketLimits {
   readonly idleTimeoutS: number
   /** Largest message of a client; a larger one closes the connection. */
   readonly messageBytes: number
+  /** A client that sends more is disconnected: the event loop reads up to 512 KiB of messages at once. */
+  readonly messagesPerSecond: number
   /** Limit of a connection's unsent bytes; above it texts are dropped, and a slow client is disconnected. */
   readonly backpressureBytes: number
   /** Whether a slow client stays connected and misses texts. */
@@ -97,6 +99,7 @@ const DEFAULT_LIMITS: WebSocketLimits = {
   keepaliveMs: 30_000,
   idleTimeoutS: 60,
   messageBytes: 4096,
+  messagesPerSecond: 100,
   backpressureBytes: 262_144,
   keepsSlow: false,
   connections: 10_000,
@@ -247,7 +250,11 @@ function received<User>(
   connection: LiveConnection<User>,
   text: string | null,
 ): void {
-  connection.touch()
+  const limit = hub.limits.messagesPerSecond
+  if (connection.received() > limit) {
+    connection.close(POLICY_VIOLATION, `more than ${limit} messages in a second`)
+    return
+  }
   if (text === null) {
     connection.close(UNSUPPORTED_DATA, 'text messages only')
     return

@@ -187,6 +187,26 @@ t.test('a binary or oversized message ends its connection only', async (t) => {
   t.equal(hub.size, 1)
 })
 
+t.test(
+  'a client that sends without a pause is disconnected, and nobody waits for it',
+  async (t) => {
+    const { url, hub } = start(t)
+    const steady = client(t, `${url}?token=steady`)
+    await steady.next()
+    const flood = client(t, `${url}?token=a`)
+    await flood.next()
+    for (let i = 0; i < 20_000; i++) flood.socket.send('ping')
+    const limit = 100
+    t.same(await flood.closed, { code: 1008, reason: `more than ${limit} messages in a second` })
+    t.equal(hub.size, 1)
+    for (let i = 0; i < limit; i++) steady.socket.send('ping')
+    for (let i = 0; i < limit; i++) t.equal(await steady.next(), 'pong')
+    await sleep(1_000)
+    steady.socket.send('ping')
+    t.equal(await steady.next(), 'pong', 'the next second counts anew')
+  },
+)
+
 t.test('connections per address are limited', async (t) => {
   const { url } = start(t, { limits: { connectionsPerIp: 2 } })
   const open = [client(t, `${url}?token=a`), client(t, `${url}?token=b`)]
