@@ -1,5 +1,14 @@
+import { ByteBuffer } from '../lib/byte-buffer.js'
 import { AppError } from '../model/errors.js'
-import { bodiesOverBudget, type BodyBudget, emptyBody, type RequestBody } from './body.js'
+import {
+  areCrumbs,
+  bodiesOverBudget,
+  type BodyBudget,
+  emptyBody,
+  inCrumbs,
+  type RequestBody,
+} from './body.js'
+import type { Framing } from './request.js'
 import type { UwsResponse } from './uws.js'
 
 /** About this many bytes of a request wait for its reader at most. Then the connection is paused. */
@@ -25,22 +34,28 @@ interface StreamHost {
 
 /**
  * A body of any length that is read while it arrives. What was not read yet is bounded: the connection is paused meanwhile.
- * Reading throws when the client leaves, or when all bodies together take too much memory.
+ * Reading throws when the client leaves, or when all bodies together take too much memory. The reader gets the chunks of a turn of
+ * the event loop as one, and after it, so that a body that comes fast is paused, too: uWebSockets.js reads a connection for as long
+ * as there are bytes.
  */
 export class BodyStream implements RequestBody, BodyChunks {
   readonly #res: UwsResponse
   readonly #host: StreamHost
-  readonly #queue: Uint8Array[] = []
-  #queuedBytes = 0
+  readonly #isChunked: boolean
+  /** What was not read yet. */
+  #queue = new ByteBuffer(0)
+  #chunks = 0
+  #receivedBytes = 0
   #keptBytes = 0
   #completeAtMs = 0
   #isPaused = false
-  #isEmpty = true
+  #isWoken = false
   #problem: AppError | null = null
   #wake: (() => void) | null = null
 
-  constructor(res: UwsResponse, host: StreamHost) {
+  constructor(res: UwsResponse, framing: Framing, host: StreamHost) {
     this.#res = res
+    this.#isChunked = framing.kind === 'chunked'
     this.#host = host
     res.onData((chunk, isLast) => this.#take(chunk, isLast))
   }
@@ -77,9 +92,9 @@ export class BodyStream implements RequestBody, BodyChunks {
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
     for (;;) {
       if (this.#problem !== null) throw this.#problem
-      const chunk = this.#queue.shift()
-      if (chunk !== undefined) {
-        this.#queuedBytes -= chunk.length
+      if (this.#queue.length > 0) {
+        const chunk = this.#queue.written
+        this.#queue = new ByteBuffer(0)
         this.#keptBytes += chunk.length
         yield chunk
       } else if (this.isComplete) return
@@ -111,31 +126,42 @@ export class BodyStream implements RequestBody, BodyChunks {
   #take(chunk: ArrayBuffer, isLast: boolean): void {
     if (isLast) this.#complete()
     if (this.#problem !== null) return
-    this.#isEmpty &&= chunk.byteLength === 0
-    if (isLast && this.#isEmpty) {
-      this.#stop(emptyBody())
-      return
-    }
-    if (!this.#host.budget.take(chunk.byteLength)) {
-      this.#stop(bodiesOverBudget())
-      return
-    }
-    if (chunk.byteLength > 0) this.#queue.push(new Uint8Array(chunk.slice(0)))
-    this.#queuedBytes += chunk.byteLength
-    if (this.#queuedBytes > QUEUE_BYTES && !isLast && !this.#isPaused) {
+    const problem = this.#problemOf(chunk, isLast)
+    if (problem === null) this.#queue.append(new Uint8Array(chunk))
+    else this.#stop(problem)
+    const isMuch = this.#queue.length > QUEUE_BYTES || problem !== null
+    if (isMuch && !isLast && !this.#isPaused) {
       this.#isPaused = true
       this.#res.pause()
     }
+    if (problem !== null) return
     this.#host.onProgress()
-    this.#awake()
+    this.#awakeLater()
+  }
+
+  #awakeLater(): void {
+    if (this.#isWoken) return
+    this.#isWoken = true
+    setImmediate(() => {
+      this.#isWoken = false
+      this.#awake()
+    })
+  }
+
+  /** Counts a chunk. @returns why it is not taken */
+  #problemOf({ byteLength }: ArrayBuffer, isLast: boolean): AppError | null {
+    if (this.#isChunked && !isLast) this.#chunks++
+    this.#receivedBytes += byteLength
+    if (isLast && this.#receivedBytes === 0) return emptyBody()
+    if (areCrumbs(this.#chunks, this.#receivedBytes)) return inCrumbs()
+    return this.#host.budget.take(byteLength) ? null : bodiesOverBudget()
   }
 
   #stop(problem: AppError): void {
     if (this.#problem !== null) return
     this.#problem = problem
-    this.#host.budget.release(this.#queuedBytes + this.#keptBytes)
-    this.#queue.length = 0
-    this.#queuedBytes = 0
+    this.#host.budget.release(this.#queue.length + this.#keptBytes)
+    this.#queue = new ByteBuffer(0)
     this.#keptBytes = 0
     this.#awake()
   }

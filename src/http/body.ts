@@ -86,6 +86,7 @@ export type BodyOutcome =
   | { readonly kind: 'complete'; readonly body: Uint8Array }
   | { readonly kind: 'too_large'; readonly limitBytes: number }
   | { readonly kind: 'broken' }
+  | { readonly kind: 'in_crumbs' }
   | { readonly kind: 'over_budget' }
 
 const EMPTY_BODY = 'the chunked body is empty or its first chunk has no size'
@@ -94,6 +95,19 @@ export const emptyBody = (): AppError => new AppError('bad_request', EMPTY_BODY)
 
 export const isEmptyBody = ({ message }: AppError): boolean => message === EMPTY_BODY
 
+/** A body in chunks of a few bytes each. */
+export const inCrumbs = (): AppError =>
+  new AppError('bad_request', `the chunks of the body have fewer than ${CHUNK_BYTES} bytes each`)
+
+/** Chunks of a body of which the sizes do not count. */
+const FREE_CHUNKS = 1_000
+/** The least that the chunks of a body have on average. Lines of a log that are sent one by one have more. */
+const CHUNK_BYTES = 16
+
+/** Whether the chunks of a body are so small that they cost the event loop far more than their bytes. */
+export const areCrumbs = (chunks: number, bytes: number): boolean =>
+  chunks > FREE_CHUNKS && bytes < chunks * CHUNK_BYTES
+
 /** The error for a body that was not taken. */
 export function toBodyError(
   outcome: Exclude<BodyOutcome, { kind: 'complete' }>,
@@ -101,6 +115,7 @@ export function toBodyError(
 ): AppError {
   if (outcome.kind === 'over_budget') return bodiesOverBudget()
   if (outcome.kind === 'broken') return emptyBody()
+  if (outcome.kind === 'in_crumbs') return inCrumbs()
   const { limitBytes } = outcome
   const details = { limit_bytes: limitBytes }
   return new AppError(oversizeCode, `the body exceeds ${limitBytes} bytes`, { details })
@@ -127,6 +142,7 @@ const RUN_OUT_BYTES = 67_108_864
  */
 export class BodyReader implements RequestBody {
   readonly isPaused = false
+  readonly #res: UwsResponse
   readonly #framing: Framing
   readonly #limitBytes: number
   readonly #isDiscarding: boolean
@@ -140,6 +156,7 @@ export class BodyReader implements RequestBody {
   /** Bytes that count against the budget. */
   #countedBytes = 0
   #receivedBytes = 0
+  #chunks = 0
   #completeAtMs = 0
   #isReleased = false
   #isHandedOut = false
@@ -149,6 +166,7 @@ export class BodyReader implements RequestBody {
   /** @param limitBytes 0 when the route takes no body; a small one is then ignored */
   constructor(res: UwsResponse, framing: Framing, limitBytes: number, memory: BodyMemory) {
     const { budget, buffers, slab } = memory
+    this.#res = res
     this.#buffers = buffers
     this.#slab = slab
     this.#framing = framing
@@ -211,16 +229,33 @@ export class BodyReader implements RequestBody {
   }
 
   #take(chunk: ArrayBuffer, isLast: boolean): void {
-    this.#receivedBytes += chunk.byteLength
-    if (isLast) this.#completeAtMs = performance.now()
+    this.#count(chunk, isLast)
     if (this.#isReleased || this.#outcome !== null) return
-    if (this.#receivedBytes > this.#limitBytes) {
-      this.#settle({ kind: 'too_large', limitBytes: this.#isDiscarding ? 0 : this.#limitBytes })
+    const fault = this.#faultOf()
+    if (fault !== null) {
+      // uWebSockets.js would read on while there are bytes, and serve nobody else.
+      if (fault.kind === 'in_crumbs' && !isLast) this.#res.pause()
+      this.#settle(fault)
       return
     }
     if (!this.#isDiscarding && !this.#store(chunk, isLast)) return
     if (isLast)
       this.#settle(this.#isLost ? { kind: 'broken' } : { kind: 'complete', body: this.#body() })
+  }
+
+  #count({ byteLength }: ArrayBuffer, isLast: boolean): void {
+    this.#receivedBytes += byteLength
+    // The pieces of another body are as the network cuts it.
+    if (this.#framing.kind === 'chunked' && !isLast) this.#chunks++
+    if (isLast) this.#completeAtMs = performance.now()
+  }
+
+  /** Why the body is not taken; null when it may be. */
+  #faultOf(): BodyOutcome | null {
+    const limitBytes = this.#limitBytes
+    if (this.#receivedBytes > limitBytes)
+      return { kind: 'too_large', limitBytes: this.#isDiscarding ? 0 : limitBytes }
+    return areCrumbs(this.#chunks, this.#receivedBytes) ? { kind: 'in_crumbs' } : null
   }
 
   /** Copies the chunk, which is valid only during the callback. @returns false when the budget is spent */

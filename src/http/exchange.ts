@@ -18,6 +18,22 @@ export interface ExchangeHost {
   readonly observe: ((outcome: RequestOutcome) => void) | null
   /** While the server stops, every reply closes its connection. */
   isDraining: boolean
+  readonly turn: TurnRequests
+}
+
+/** Requests that are answered at once in one turn of the event loop. */
+const PROMPT_REQUESTS = 100
+
+/** Counts the requests of a turn of the event loop. */
+export class TurnRequests {
+  #count = 0
+
+  /** @returns the number of the next one, from 1 on */
+  next(): number {
+    if (this.#count === 0) setImmediate(() => (this.#count = 0))
+    this.#count++
+    return this.#count
+  }
 }
 
 /** The open exchanges, unordered. Each stores its index, because a Set takes 3 % of a small request (bench/NOTES.md). */
@@ -76,6 +92,7 @@ export class Exchange {
   readonly #res: UwsResponse
   readonly #host: ExchangeHost
   readonly #startedMs = performance.now()
+  #mustWait: boolean
   #phase: Phase = 'reading'
   #dueMs: number
   #controller: AbortController | null = null
@@ -87,6 +104,7 @@ export class Exchange {
     this.#host = host
     this.requestId = requestId
     this.handlerTimeoutMs = host.handlerTimeoutMs
+    this.#mustWait = host.turn.next() > PROMPT_REQUESTS
     this.#dueMs = this.#startedMs + host.bodyTimeoutMs
     // It must be set before anything throws: a handler that returns without it ends the process.
     res.onAborted(() => this.#finish(0))
@@ -124,8 +142,17 @@ export class Exchange {
     this.reader?.reuse()
   }
 
-  /** Sends the reply; does nothing when the exchange has ended. */
+  /**
+   * Sends the reply; does nothing when the exchange has ended. After many requests of one turn of the event loop it waits until
+   * the current read is processed: if that read holds another request, uWebSockets.js drops the connection. A client that sends
+   * requests without a pause would be served for as long as it likes otherwise, and nobody else.
+   */
   reply(reply: Reply): void {
+    if (this.isOpen && this.#mustWait) {
+      this.#mustWait = false
+      setImmediate(() => this.reply(reply))
+      return
+    }
     if (!this.isOpen) {
       if (reply.stream !== undefined) endSource(reply.stream)
       return
@@ -158,7 +185,8 @@ export class Exchange {
    * that read holds more bytes, uWebSockets.js drops the connection and parses none of them as a request.
    */
   refuse(error: AppError): void {
-    setImmediate(() => this.reply({ ...toErrorReply(error), close: true }))
+    this.#mustWait = true
+    this.reply({ ...toErrorReply(error), close: true })
   }
 
   /** Ends the exchange after its deadline. */

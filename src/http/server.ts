@@ -11,7 +11,7 @@ import type { BodyMemory } from './body.js'
 import { createCors } from './cors.js'
 import type { Cors, CorsOptions } from './cors.js'
 import { createDefaultHeaders } from './default-headers.js'
-import { Exchange, ExchangeList } from './exchange.js'
+import { Exchange, ExchangeList, TurnRequests } from './exchange.js'
 import type { ExchangeHost } from './exchange.js'
 import type { RequestOutcome } from '../telemetry/metrics.js'
 import { toErrorReply } from './reply.js'
@@ -160,6 +160,7 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
       stallTimeoutMs,
       observe: options.observe ?? null,
       isDraining: false,
+      turn: new TurnRequests(),
     },
   }
 }
@@ -251,7 +252,10 @@ function serve(server: Server, exchange: Exchange, { res, req }: Incoming): void
       : server.bodies
     exchange.reader =
       found.route.isStreamed?.(head.headers) === true
-        ? new BodyStream(res, { budget: memory.budget, onProgress: () => exchange.progressed() })
+        ? new BodyStream(res, framing, {
+            budget: memory.budget,
+            onProgress: () => exchange.progressed(),
+          })
         : new BodyReader(res, framing, bodyBytes, memory)
   }
   admit(exchange, found.route, request)
@@ -378,7 +382,8 @@ function proceed(exchange: Exchange, admission: Admission, { route, request }: R
   reader.whenSettled((outcome) => {
     if (outcome.kind !== 'complete') {
       const reply = exchange.toErrorReply(toBodyError(outcome, route.oversizeCode))
-      exchange.reply(outcome.kind === 'broken' ? { ...reply, close: true } : reply)
+      const isLost = outcome.kind === 'broken' || outcome.kind === 'in_crumbs'
+      exchange.reply(isLost ? { ...reply, close: true } : reply)
       return
     }
     request.body = outcome.body

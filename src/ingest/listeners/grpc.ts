@@ -9,7 +9,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Duplex } from 'node:stream'
 import { createServer, type SecureContextOptions } from 'node:tls'
 
+import { areCrumbs, inCrumbs } from '../../http/body.js'
 import { HeaderBag } from '../../http/request.js'
+import { ByteBuffer } from '../../lib/byte-buffer.js'
 import { AppError } from '../../model/errors.js'
 import type { Log } from '../../telemetry/log.js'
 import type { ProtocolFormat } from '../block.js'
@@ -181,7 +183,9 @@ function headOf(headers: IncomingHttpHeaders, ip: string): SenderHead {
 
 /** @throws AppError `body_too_large`, `request_timeout`, `bad_request` when the client leaves */
 function readBody(stream: ServerHttp2Stream, pipe: Pipe): Promise<Buffer> {
-  const chunks: Buffer[] = []
+  // Frames may be of one byte each.
+  const body = new ByteBuffer()
+  let frames = 0
   let bytes = 0
   const hold = (change: number): void => {
     bytes += change
@@ -205,12 +209,18 @@ function readBody(stream: ServerHttp2Stream, pipe: Pipe): Promise<Buffer> {
         )
         return
       }
-      chunks.push(chunk)
+      frames++
+      if (areCrumbs(frames, bytes + chunk.length)) {
+        stream.pause()
+        reject(inCrumbs())
+        return
+      }
+      body.append(chunk)
       hold(chunk.length)
     })
     const end = (): void => {
       clearTimeout(timer)
-      resolve(Buffer.concat(chunks))
+      resolve(Buffer.from(body.bytes.buffer, 0, body.length))
     }
     // A request without a body may have ended before anybody listened.
     if (stream.readableEnded) end()

@@ -522,6 +522,18 @@ void test('what real clients send is stored once, with all its fields', async (t
     nothing.end()
     const [answer] = await once(nothing, 'response')
     t.equal(answer['grpc-status'], '3', 'a request without a message is answered at once')
+    const crumbs = half.request({ ':method': 'POST', ':path': path, ...headers })
+    crumbs.on('error', () => undefined)
+    crumbs.write(Buffer.from([0, 0, 0, 255, 255]))
+    const refused = once(crumbs, 'response')
+    for (let i = 0, isOver = false; i < 3000 && !isOver; i++) {
+      const written = new Promise<boolean>((resolve) =>
+        crumbs.write(Buffer.of(0), () => resolve(false)),
+      )
+      isOver = await Promise.race([written, refused.then(() => true)])
+    }
+    const [crumb] = await refused
+    t.match(crumb['grpc-message'], /fewer%20than%2016%20bytes|fewer than 16 bytes/)
     for (let i = 0; i < 20; i++) {
       const stream = half.request({ ':method': 'POST', ':path': path, ...headers })
       stream.on('error', () => undefined)

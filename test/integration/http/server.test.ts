@@ -182,6 +182,49 @@ t.test('two clean requests in one write are both answered or none is mixed up', 
   t.same(seen, ['POST /echo 2', 'POST /echo 3'])
 })
 
+t.test(
+  'a client that sends requests without a pause is not served before all others',
+  async (t) => {
+    const { seen, routes } = recorder()
+    const { port, url } = startServer(t, { routes })
+    for (const request of [get('/nowhere'), get('/hello/you')]) {
+      seen.length = 0
+      const flood = rawExchange(port, [request.repeat(20_000)])
+      await fetch(`${url}/nowhere`)
+      const { isClosed } = await flood
+      t.ok(isClosed)
+      t.ok(seen.length <= 200, `${seen.length} were served`)
+    }
+  },
+)
+
+t.test('a body in chunks of a few bytes ends its connection', async (t) => {
+  const sizes: number[] = []
+  const route = httpRoute({
+    id: 'in',
+    method: 'POST',
+    path: '/in',
+    bodyBytes: 100_000,
+    handle({ body }) {
+      sizes.push(body.byteLength)
+      return { status: 200, json: 'aaa' }
+    },
+  })
+  const { port } = startServer(t, { routes: [route] })
+  const head = post('/in', 'Transfer-Encoding: chunked\r\n')
+  const crumbs = await rawExchange(port, [head, '1\r\na\r\n'.repeat(50_000)])
+  t.same(statuses(crumbs.text), [400])
+  t.ok(crumbs.isClosed)
+  const few = '1\r\na\r\n'.repeat(500)
+  const lines = `10\r\n${'a'.repeat(16)}\r\n`.repeat(3000)
+  for (const chunks of [few, lines]) {
+    const until = (text: string): boolean => text.includes('aaa')
+    const { text } = await rawExchange(port, [head, `${chunks}0\r\n\r\n`], { until })
+    t.same(statuses(text), [200])
+  }
+  t.same(sizes, [500, 48_000])
+})
+
 t.test('after an error the same connection serves the next request', async (t) => {
   const { routes } = recorder()
   const { port } = startServer(t, { routes })

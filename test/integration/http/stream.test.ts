@@ -205,3 +205,21 @@ t.test('the reader of a body learns that its client has left, or sends nothing m
   await until(() => outcomes.length === 2)
   t.match(outcomes, [{ status: 0 }, { status: 408 }])
 })
+
+t.test('a body in chunks of a few bytes is refused, one of short lines is taken', async (t) => {
+  const { port, taken } = taking(t, 0)
+  const head = 'POST /take HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n'
+  const send = async (chunks: string): Promise<string> => {
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+    let text = ''
+    socket.on('data', (bytes) => (text += bytes.toString('latin1')))
+    socket.write(`${head}${chunks}`)
+    await until(() => text.includes('\r\n\r\n'))
+    socket.destroy()
+    return text.slice(9, 12)
+  }
+  t.equal(await send('1\r\na\r\n'.repeat(200_000)), '400')
+  taken.bytes = 0
+  t.equal(await send(`${`10\r\n${'a'.repeat(16)}\r\n`.repeat(5000)}0\r\n\r\n`), '200')
+  t.equal(taken.bytes, 80_000)
+})
