@@ -151,9 +151,10 @@ const wallClockOf = (timeZone: string): Intl.DateTimeFormat =>
 export function isOpen(
   { enabled = true, time_zone: zone, days, from, to }: WindowFields,
   nowMs: number,
+  clock = wallClockOf(zone),
 ): boolean {
   if (!enabled) return false
-  const parts = wallClockOf(zone).formatToParts(nowMs)
+  const parts = clock.formatToParts(nowMs)
   const part = (type: string): string => parts.find((one) => one.type === type)?.value ?? ''
   const time = `${part('hour')}:${part('minute')}`
   const today = DAYS.findIndex((day) => day === part('weekday').toLowerCase())
@@ -172,9 +173,18 @@ export interface Quiet {
 export type QuietOf = (labels: Labels, nowMs: number) => Quiet | null
 
 /** Finds what keeps the notices of an alert back. */
-export const createQuietOf =
-  (silences: Pick<Silences, 'list'>, windows: Pick<MaintenanceWindows, 'list'>): QuietOf =>
-  (labels, nowMs) => {
+export function createQuietOf(
+  silences: Pick<Silences, 'list'>,
+  windows: Pick<MaintenanceWindows, 'list'>,
+): QuietOf {
+  // Making a clock takes 0.1 to 0.3 ms, and there may be a thousand windows for each of a thousand notices.
+  const clocks = new WeakMap<WindowFields, Intl.DateTimeFormat>()
+  const clockOf = (fields: WindowFields): Intl.DateTimeFormat => {
+    const clock = clocks.get(fields) ?? wallClockOf(fields.time_zone)
+    clocks.set(fields, clock)
+    return clock
+  }
+  return (labels, nowMs) => {
     const silence = silences
       .list()
       .find(
@@ -185,8 +195,12 @@ export const createQuietOf =
       return { by: 'silence', id: silence.id, reason: silence.fields.reason }
     const window = windows
       .list()
-      .find(({ fields }) => matchesAll(fields.matchers, labels) && isOpen(fields, nowMs))
+      .find(
+        ({ fields }) =>
+          matchesAll(fields.matchers, labels) && isOpen(fields, nowMs, clockOf(fields)),
+      )
     return window === undefined
       ? null
       : { by: 'maintenance window', id: window.id, reason: window.fields.reason }
   }
+}

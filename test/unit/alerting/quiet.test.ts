@@ -1,7 +1,12 @@
 import { test } from 'tap'
 import { matchersOfGroup, parseMatchers, printMatchers } from '../../../src/query/matcher-line.js'
 import { matchesAll } from '../../../src/alerting/matchers.js'
-import { isOpen, silenceState } from '../../../src/alerting/quiet.js'
+import {
+  createQuietOf,
+  isOpen,
+  type MaintenanceWindow,
+  silenceState,
+} from '../../../src/alerting/quiet.js'
 
 void test('matchers compare fields with wildcards', async (t) => {
   const group = { host: 'web-12.eu', severity: 'ERROR' }
@@ -85,6 +90,36 @@ void test('a maintenance window is open by the clock of its zone', async (t) => 
   t.ok(open('2026-10-25T12:00:00Z', whole), 'a whole day')
   t.notOk(open('2026-10-26T12:00:00Z', whole))
   t.ok(open('2026-10-24T10:00:00Z', { time_zone: 'Asia/Tokyo', from: '18:00', to: '20:00' }))
+})
+
+void test('many maintenance windows hold up no notices', (t) => {
+  const windowOf = (no: number, timeZone: string): MaintenanceWindow => ({
+    id: `w${no}`,
+    version: 1,
+    createdAtMs: 0,
+    updatedAtMs: 0,
+    updatedBy: '',
+    fields: {
+      name: 'w',
+      reason: 'r',
+      matchers: [{ field: 'rule', value: '*' }],
+      time_zone: timeZone,
+      days: ['sat'],
+      from: '22:00',
+      to: '23:00',
+    },
+  })
+  const windows = Array.from({ length: 500 }, (_, no) => windowOf(no, 'UTC'))
+  const quietOf = createQuietOf({ list: () => [] }, { list: () => windows })
+  const labels = { own: { rule: 'a' }, group: {} }
+  const before = process.cpuUsage()
+  const nowMs = Date.parse('2026-10-24T20:30:00Z')
+  for (let notice = 0; notice < 100; notice++) t.equal(quietOf(labels, nowMs), null)
+  const { user } = process.cpuUsage(before)
+  t.ok(user < 2_000_000, `${user / 1000} ms`)
+  windows[7] = windowOf(7, 'Europe/Berlin')
+  t.match(quietOf(labels, nowMs), { by: 'maintenance window', id: 'w7' })
+  t.end()
 })
 
 void test('a silence is pending, active and expired', async (t) => {
