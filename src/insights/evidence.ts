@@ -50,6 +50,8 @@ const LAST_PART = 4
 const LEAST_DIFFERENCE = 10
 const LEAST_RISE = 1.4
 const LEAST_FALL = 0.65
+/** What is usual differs by this factor from one hour to the next where a job begins or ends. */
+const EDGE = 2
 const WEEKS_COMPARED = 3
 /** A change of schedule repeats after these hours: the next day, after a weekend, the next week. */
 const REPEATS_AFTER = [DAY_HOURS, 2 * DAY_HOURS, 3 * DAY_HOURS, WEEK_HOURS] as const
@@ -263,8 +265,8 @@ function scoreOf(series: Series, span: Span): number {
   if (!lasts && deviations < thresholdOf(judge.baseline, span)) return 0
   const alone = isUp ? scoreOfRise(series, span, { judge, deviations }) : deviations
   const score = lasts ? Math.max(run, deviations) : alone
-  if (score === 0 || isWeekly(series, span, judge) || isRepeated(series, span, judge)) return 0
-  return score
+  if (score === 0 || isBesideEdge(series, span, judge)) return 0
+  return isWeekly(series, span, judge) || isRepeated(series, span, judge) ? 0 : score
 }
 
 interface Judged {
@@ -321,6 +323,20 @@ function thresholdOf(baseline: Baseline, { from, end, isUp }: Span): number {
   const span = end + 1 - from
   const usual = span < 3 ? hour / Math.sqrt(span) : sixHours
   return Math.max(leastScore(baseline), BEYOND_USUAL * usual)
+}
+
+/**
+ * It is explained by a job at one end of the span, inside or outside, that ran some minutes before or after its time: an
+ * hour turned meanwhile.
+ */
+function isBesideEdge(series: Series, { from, end, sum, isUp }: Span, judge: Judge): boolean {
+  const usual = (i: number): number => usualOf(series, i, end)
+  const job = isUp
+    ? Math.max(usual(end + 1) - usual(end), usual(from - 1) - usual(from))
+    : Math.max(usual(end) - usual(end - 1), usual(from) - usual(from + 1))
+  const beside = Math.max(0, sum.expected + (isUp ? job : -job))
+  const isEdge = isUp ? beside >= EDGE * sum.expected : EDGE * beside <= sum.expected
+  return isEdge && isAlike(sum.observed, beside, { judge, isUp })
 }
 
 /** Two of the last three weeks had about as much in the same hours, by the clock of today: it is a weekly job. */

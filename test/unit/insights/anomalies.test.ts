@@ -164,6 +164,27 @@ test('a job that moved and a clock that was shifted are told once', async (t) =>
   )
 })
 
+test('a job that runs some minutes early or late once is no anomaly, one that is left out is', async (t) => {
+  const nightly = (): Float64Array =>
+    Float64Array.from({ length: 7 * WEEK }, (_, hour) => (hour % 24 === 2 ? 300 + (hour % 7) : 0))
+  const midnight = 5 * WEEK + 48
+  const moved = (...hours: readonly number[]): readonly Finding[] => {
+    const series = nightly()
+    series.set(hours, midnight + 1)
+    return find(series)
+  }
+  for (const hours of [
+    [305, 0, 0],
+    [160, 140],
+    [40, 262],
+    [0, 180, 110],
+    [0, 0, 295],
+  ])
+    t.same(moved(...hours), [], hours.join(' '))
+  t.match(moved(0, 0, 0), [{ kind: 'silence', noticedAt: midnight + 3 }])
+  t.match(moved(0, 4000, 0), [{ kind: 'spike', from: midnight + 2 }])
+})
+
 test('a moved job of a template that has nothing else is told once, also when it lasts longer one day', async (t) => {
   const runs = [33, 21, 67, 14, 36, 28, 44, 47]
   const series = new Float64Array(7 * WEEK)
