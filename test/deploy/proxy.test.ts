@@ -147,7 +147,7 @@ const lines = (source: string, count: number, offset = 0): string =>
 const at = (url: string): string => url.replace('http://', '')
 const addressesOf = ({ api, collector }: Instance) => ({ api: at(api), collector: at(collector) })
 
-t.test('before two instances', { skip }, async (t) => {
+t.test('the proxy before two instances', { skip }, async (t) => {
   const shared = await startShared(t, { TRUSTED_PROXIES: '127.0.0.1' })
   if (shared === null) return t.comment('redis-server is not installed')
   const ownPorts = async () => ({

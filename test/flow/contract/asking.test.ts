@@ -191,7 +191,7 @@ void t.test('a list has both orders, chosen fields, cut messages and lines', asy
   await get(`/api/logs?${asked({ fields: 'nothing' })}`, 422)
 })
 
-void t.test('what was around an event', async (t) => {
+void t.test('the context of an event has what was stored around it', async (t) => {
   const [event] = (await get(`/api/logs?${asked({ q: '"number e"' })}`)).items
   const path = `/api/logs/${event.id}/context?before=2&after=2`
   const context = await get(path)
@@ -283,7 +283,7 @@ void t.test('what is usual for a query over time', async (t) => {
   await get(`/api/ai-insights/usual?${SPAN}&step_s=1`, 422)
 })
 
-void t.test('faults are told', async (t) => {
+void t.test('a wrong parameter is answered by 422', async (t) => {
   for (const path of [
     `histogram?${SPAN}&by=message`,
     `histogram?${SPAN}&by=source,host`,

@@ -210,7 +210,7 @@ t.test(
   },
 )
 
-t.test('who exports is recorded', async (t) => {
+t.test('every export is in the audit trail', async (t) => {
   await sleep(100)
   const { body } = await call('GET /api/monitoring/audit')
   const entries = body.items.filter(({ action }: { action: string }) => action === 'exportEvents')

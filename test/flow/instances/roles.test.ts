@@ -19,7 +19,7 @@ if (shared === null) {
   const status = async (url: string, init: RequestInit = {}): Promise<number> =>
     (await fetch(url, init)).status
 
-  t.test('each says what it does', async (t) => {
+  t.test('the start of each role says what it does', async (t) => {
     t.match(collector.banner, /role +collector: takes events and webhooks/)
     t.match(collector.banner, /collector +http/)
     t.notMatch(collector.banner, /API +http/)

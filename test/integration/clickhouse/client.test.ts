@@ -22,7 +22,7 @@ function nativeBlock(values: readonly number[]): Uint8Array[] {
   return [head, new Uint8Array(Uint32Array.from(values).buffer)]
 }
 
-t.test('the client', async (t) => {
+t.test('the client reads, inserts, times out and reports faults', async (t) => {
   const server = await startTestServer()
   const { store, drop } = await createTestDatabase(server)
   t.teardown(async () => {

@@ -22,7 +22,7 @@ const open = async (
 const contents = (counters: Collection<Counter>): Counter[] =>
   counters.list().sort((a, b) => a.n - b.n)
 
-t.test('entities', async (t) => {
+t.test('records survive restarts, failures and changes of other instances', async (t) => {
   const server = await startTestServer()
   t.teardown(() => server.stop())
   const database = async (t: { teardown(work: () => unknown): unknown }): Promise<Store> => {

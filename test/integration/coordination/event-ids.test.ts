@@ -17,7 +17,7 @@ async function takeAll(ids: EventIds, count: number): Promise<number[]> {
   return taken
 }
 
-t.test('event ids', async (t) => {
+t.test('event ids are unique, and are reserved ahead of their use', async (t) => {
   const server = await startTestServer()
   const { store, drop } = await createTestDatabase(server)
   const numbers = { rollup_days: 121 }

@@ -91,7 +91,7 @@ void test('the title of a digest counts', async (t) => {
   t.equal(titleOf('resolved', 'resolved'), '2 alerts resolved')
 })
 
-void test('nothing else can be used', async (t) => {
+void test('an unknown name or syntax is refused with the reason', async (t) => {
   for (const [text, fault] of [
     ['{{#each samples}}', /Parse error/],
     ['{{who}}', /`who` is not known; there are alert, value/],

@@ -10,7 +10,7 @@ const unexpected = (error: unknown): never => {
 const errors: unknown[] = []
 const shared = createInProcessState({ onError: (error) => errors.push(error) })
 
-void test('the contract of a state', async (t) => {
+void test('the state of a process keeps the contract of a state', async (t) => {
   stateContract(t, async () => shared)
 })
 

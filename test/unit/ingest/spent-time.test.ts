@@ -17,7 +17,7 @@ void test('time in which the thread has no core is left out', { skip }, (t) => {
   t.end()
 })
 
-void test('what is computed counts', (t) => {
+void test('CPU time counts as spent', (t) => {
   const spent = new SpentTime()
   const { user, system } = process.cpuUsage()
   const cpuMs = (): number => {

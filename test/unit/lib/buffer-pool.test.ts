@@ -55,7 +55,7 @@ void test('the bytes of free buffers are bounded, and unused sizes are dropped f
   )
 })
 
-void test('free buffers can be given up', async (t) => {
+void test('a trim drops the free buffers only', async (t) => {
   const pool = new BufferPool(4 * MIB)
   const [kept, ...free] = [1, 2, 3].map(() => pool.acquire(MIB))
   for (const buffer of free) pool.release(buffer)

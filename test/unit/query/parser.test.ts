@@ -60,7 +60,7 @@ t.test('any line is a query or a fault within it, and its canonical form stays',
   })
 })
 
-t.test('canonical lines', async (t) => {
+t.test('a canonical line is printed as it was written', async (t) => {
   for (const line of [
     '',
     'severity:error source:checkout -host:web-1 "connection refused" template:e37d3b03b6a56cd1 duration_ms>300',
@@ -95,7 +95,7 @@ t.test('other ways to write the same', async (t) => {
   is('"connection refused"retry', '"connection refused" retry')
 })
 
-t.test('what stands where', async (t) => {
+t.test('every node of the tree has its place in the line', async (t) => {
   t.same(parsed('refused pay* "a b" /x y/'), {
     kind: 'and',
     nodes: [

@@ -40,7 +40,7 @@ t.test('a faulty line is appended to, so that nothing typed is lost', async (t) 
   t.equal(clauses('('), null)
 })
 
-t.test('what a line says of a value', async (t) => {
+t.test('a line says whether a value is asked for or left out', async (t) => {
   const line = 'source:shop -host:web-1 user.id:42'
   t.equal(stateOf(line, 'source', 'shop'), 'only')
   t.equal(stateOf(line, 'host', 'web-1'), 'not')

@@ -68,7 +68,7 @@ t.test('memory is bounded', async (t) => {
   t.equal(buffer.ratePerSecond(30_000), 0)
 })
 
-t.test('events by template', async (t) => {
+t.test('events are counted by template', async (t) => {
   const buffer = new TailBuffer()
   buffer.push(message(3, 0, 'a'), 0)
   buffer.push(message(5, 2, 'b'), 0)

@@ -10,7 +10,7 @@ const drawn = (message: string, template: string): string =>
     .map(({ text, isVariable }) => (isVariable ? `[${text}]` : text))
     .join('')
 
-t.test('the variables of a message', async (t) => {
+t.test('the variables of a message are found by its template', async (t) => {
   t.equal(
     drawn('order 7 placed with 2 items', 'order <*> placed with <*> items'),
     'order [7] placed with [2] items',
@@ -50,7 +50,7 @@ t.test('a row shows a message without colours of terminals, cut', async (t) => {
   t.equal(oneLine('x'.repeat(5000)).length, 800)
 })
 
-t.test('attributes by path', async (t) => {
+t.test('attributes are listed by their paths', async (t) => {
   const tags = { user: { id: 42, name: 'x' }, list: [1, 2], flat: true, nothing: null, 'a.b': 'c' }
   t.same(flatten(tags), [
     ['user.id', '42'],
@@ -70,7 +70,7 @@ t.test('attributes by path', async (t) => {
   t.equal(flatten(deep).length, 1)
 })
 
-t.test('times of an address', async (t) => {
+t.test('times in an address are relative or ISO 8601', async (t) => {
   const now = Date.parse('2026-05-04T10:00:00.000Z')
   t.equal(toMs('now', now), now)
   t.equal(toMs('now-2h', now), now - 7_200_000)

@@ -32,7 +32,7 @@ void test('the bytes of free buffers are bounded', async (t) => {
   t.same([pool.bytes, pool.freeBytes], [16 * MIB, 16 * MIB])
 })
 
-void test('free buffers can be given up', async (t) => {
+void test('a trim drops the free buffers only', async (t) => {
   const pool = new BlockPool(64 * MIB)
   const [kept, free] = [pool.acquire(5 * MIB), pool.acquire(5 * MIB)]
   pool.retain(kept, 5 * MIB)

@@ -25,7 +25,7 @@ void test('all forms of platforms are read as the same time', async (t) => {
   t.equal(parseTime('2024-02-29 00:00 UTC'), Date.UTC(2024, 1, 29))
 })
 
-void test('other texts are null', async (t) => {
+void test('a text that is no time gives null', async (t) => {
   const broken = [
     '',
     'yesterday',
