@@ -21,12 +21,12 @@ export async function sendMail(
     await smtp.send({ to, subject, text, ...threadOf(message.notices, smtp.from) })
     return { outcome: 'sent', status: null, error: null, receipt: null }
   } catch (error) {
-    return failure(isRefused(error) ? 'refused' : 'failed', told(error))
+    return failure(isRefused(error) ? 'refused' : 'failed', reasonOf(error))
   }
 }
 
 /** The text of the server may quote an address. */
-function told(error: unknown): string {
+function reasonOf(error: unknown): string {
   const code: unknown = Object(error).responseCode
   return typeof code === 'number'
     ? `the mail server said ${code}`

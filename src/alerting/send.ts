@@ -55,8 +55,8 @@ function toFailure(error: unknown): Result {
   const code: unknown = Object(error).code
   // A request is aborted by its time-out alone.
   const isTimeout = error instanceof Error && error.name === 'AbortError'
-  const told = isTimeout ? 'no answer in time' : typeof code === 'string' ? code : 'no connection'
-  return { outcome: 'failed', status: null, error: told, receipt: null }
+  const reason = isTimeout ? 'no answer in time' : typeof code === 'string' ? code : 'no connection'
+  return { outcome: 'failed', status: null, error: reason, receipt: null }
 }
 
 /** What a message says, without secrets. */

@@ -86,7 +86,7 @@ export function goneOn(
   const { rule } = plan
   const notify = toNotify(plan)
   const { channels: had = [], formerChannels = [], status, group } = before
-  const told = [...had, ...formerChannels]
+  const notified = [...had, ...formerChannels]
   const isSame = had.join() === notify.channels.join() && before.repeatMs === notify.repeatMs
   if (isSame) return []
   const seq = status.seq + 1
@@ -94,8 +94,8 @@ export function goneOn(
     {
       ...before,
       ...notify,
-      formerChannels: told.filter((id) => !notify.channels.includes(id)),
-      newChannels: notify.channels.filter((id) => !told.includes(id)),
+      formerChannels: notified.filter((id) => !notify.channels.includes(id)),
+      newChannels: notify.channels.filter((id) => !notified.includes(id)),
       id: transitionId(rule, group, seq),
       ruleVersion: rule.version,
       from: status.state,

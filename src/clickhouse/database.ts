@@ -23,7 +23,7 @@ const REMOTE_WAIT_MS = 30_000
 const REMOTE_PAUSE_MS = 500
 /** A server that runs answers within this. */
 const REMOTE_FIRST_MS = 300
-const REMOTE_TELL_MS = 5_000
+const REMOTE_WARN_MS = 5_000
 
 /** The ClickHouse that the settings name: the embedded engine, a server, or a cluster. */
 export interface Database {
@@ -147,9 +147,9 @@ async function waitForRemote(
   const deadline = performance.now() + REMOTE_WAIT_MS
   let reason = 'no answer yet'
   const text = `waiting up to ${REMOTE_WAIT_MS / 1000} s for the ClickHouse of CLICKHOUSE_URL`
-  const tell = (): void => log.warn({ host, reason }, text)
-  const first = setTimeout(tell, REMOTE_FIRST_MS)
-  const others = setInterval(tell, REMOTE_TELL_MS)
+  const warn = (): void => log.warn({ host, reason }, text)
+  const first = setTimeout(warn, REMOTE_FIRST_MS)
+  const others = setInterval(warn, REMOTE_WARN_MS)
   const reach = async (): Promise<boolean> => {
     try {
       // Before the database is made: this has a short timeout.

@@ -62,7 +62,7 @@ const SLOT_MS = 10 * SECOND_MS
 const LONGEST_MS = DAY_MS
 /** Between the durable record and the reply. */
 const REPLY_MS = 2 * SECOND_MS
-const TELL_EVERY_MS = 10 * SECOND_MS
+const PUBLISH_EVERY_MS = 10 * SECOND_MS
 /** An instance that was not heard of for so long is gone. */
 const SILENT_MS = 35 * SECOND_MS
 const CHANNEL = 'ledger'
@@ -105,14 +105,14 @@ export async function openLedger(deps: LedgerDeps) {
     return await withStored(store, sumUp([own(), ...others], isDeaf ? 0 : nowMs()))
   })
   /** Publishes this instance's counts, which also happens every ten seconds. */
-  const tell = async (): Promise<void> => {
+  const publish = async (): Promise<void> => {
     forgetSilent()
     await state.publish(CHANNEL, JSON.stringify(own())).catch(() => undefined)
   }
   const restart = (): void => {
     sinceMs = Math.max(sinceMs, nowMs())
     reports.forget()
-    if (timer !== undefined) void tell()
+    if (timer !== undefined) void publish()
   }
   const unsubscribe = isShared
     ? await state.subscribe(CHANNEL, (message) => {
@@ -128,7 +128,7 @@ export async function openLedger(deps: LedgerDeps) {
       if (!isShared) return
       // Counting begins when each instance has received the counts of all others.
       sinceMs = nowMs() + SILENT_MS
-      timer = setInterval(() => void tell(), TELL_EVERY_MS).unref()
+      timer = setInterval(() => void publish(), PUBLISH_EVERY_MS).unref()
     },
     /** Called at the reply to the sender. */
     acknowledged: slots.add,
@@ -138,7 +138,7 @@ export async function openLedger(deps: LedgerDeps) {
       return await work().finally(restart)
     },
     restart,
-    tell,
+    publish,
     report: reports.get,
     close: (): void => {
       clearInterval(timer)

@@ -393,7 +393,7 @@ function counted(
   },
 ): void {
   const { name, help, label, read } = facts
-  const told = new Map<string, number>()
+  const counts = new Map<string, number>()
   const counter = new Counter({
     name: PREFIX + name,
     help,
@@ -401,9 +401,9 @@ function counted(
     registers: [registry],
     collect: () => {
       for (const [value, count] of read()) {
-        const before = told.get(value) ?? 0
+        const before = counts.get(value) ?? 0
         counter.labels({ [label]: value }).inc(count < before ? count : count - before)
-        told.set(value, count)
+        counts.set(value, count)
       }
     },
   })

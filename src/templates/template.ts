@@ -72,8 +72,8 @@ export class Template {
   wordsBeside(p: number): number {
     const { traits, words } = this
     if (((traits[p] ?? 0) & TRAIT.aside) !== 0) return words.length - 1
-    const told = traits.filter((trait) => (trait & TRAIT.aside) === 0).length
-    return p < 0 ? told : told - 1
+    const count = traits.filter((trait) => (trait & TRAIT.aside) === 0).length
+    return p < 0 ? count : count - 1
   }
 
   get text(): string {

@@ -13,21 +13,21 @@ type Change = Pick<EntityChange<User>, 'value' | 'previous'>
 export function noticesOfChange({ value, previous }: Change): readonly Notice[] {
   if (previous === null) return []
   if (value === null) return [toNotice(previous.email, 'Your account was deleted.')]
-  const told = changesOf(previous, value)
-  if (told.length === 0) return []
+  const changes = changesOf(previous, value)
+  if (changes.length === 0) return []
   const addresses = new Set([previous.email, value.email])
-  return [...addresses].map((address) => toNotice(address, told.join(' ')))
+  return [...addresses].map((address) => toNotice(address, changes.join(' ')))
 }
 
 function changesOf(before: User, now: User): readonly string[] {
-  const told: string[] = []
-  if (before.email !== now.email) told.push('The e-mail address of your account was changed.')
+  const changes: string[] = []
+  if (before.email !== now.email) changes.push('The e-mail address of your account was changed.')
   if (before.passwordHash !== now.passwordHash)
-    told.push('The password of your account was changed.')
-  if (before.role !== now.role) told.push(`The role of your account is ${now.role} now.`)
+    changes.push('The password of your account was changed.')
+  if (before.role !== now.role) changes.push(`The role of your account is ${now.role} now.`)
   if (before.isActive !== now.isActive)
-    told.push(`Your account was ${now.isActive ? 'enabled' : 'disabled'}.`)
-  return [...told, ...factorChanges(before.secondFactor, now.secondFactor)]
+    changes.push(`Your account was ${now.isActive ? 'enabled' : 'disabled'}.`)
+  return [...changes, ...factorChanges(before.secondFactor, now.secondFactor)]
 }
 
 function factorChanges(before: User['secondFactor'], now: User['secondFactor']): readonly string[] {

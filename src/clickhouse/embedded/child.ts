@@ -65,7 +65,7 @@ async function watchSockets(
   tcpPort: number,
   dropCode: () => void,
 ): Promise<void> {
-  const tell = (message: FromEngine): void => void process.send?.(message)
+  const send = (message: FromEngine): void => void process.send?.(message)
   let listener = sockets.findListener(tcpPort)
   for (; listener === null; listener = sockets.findListener(tcpPort)) await sleep(LOOK_MS)
   const { port } = listener
@@ -75,9 +75,9 @@ async function watchSockets(
     if (kind === 'closed') return void ours.delete(localPort)
     const isConfirmed = sockets.isListening(found)
     if (isConfirmed) ours.add(localPort)
-    tell({ kind: 'opened', localPort, isConfirmed })
+    send({ kind: 'opened', localPort, isConfirmed })
   })
-  tell({ kind: 'listening', port })
+  send({ kind: 'listening', port })
   setInterval(() => disperseCrowd(sockets, found, ours), CROWD_EVERY_MS)
   if (process.platform !== 'linux') return
   dropCode()

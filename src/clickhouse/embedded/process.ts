@@ -156,7 +156,7 @@ function watchConnections(child: ChildProcess, exited: Promise<string>) {
     for (const localPort of unconfirmed.keys()) settle(localPort, false)
   }
   void exited.then(settleAll)
-  const tell = (message: ToEngine, onFailure: () => void = () => {}): void => {
+  const send = (message: ToEngine, onFailure: () => void = () => {}): void => {
     if (!child.connected) return onFailure()
     child.send(message, (error) => {
       if (error !== null) onFailure()
@@ -168,11 +168,11 @@ function watchConnections(child: ChildProcess, exited: Promise<string>) {
     confirm: (localPort: number): Promise<boolean> =>
       new Promise((resolve) => {
         unconfirmed.set(localPort, resolve)
-        tell({ kind: 'opened', localPort }, () => settle(localPort, false))
+        send({ kind: 'opened', localPort }, () => settle(localPort, false))
       }),
     forget: (localPort: number): void => {
       settle(localPort, false)
-      tell({ kind: 'closed', localPort })
+      send({ kind: 'closed', localPort })
     },
   }
 }

@@ -144,14 +144,14 @@ test('a deletion and the passing of a day begin the comparison anew', async (t) 
 test('instances count together, and anew when one is gone or all are deaf', async (t) => {
   const { world, rows, start } = installation(t, 'redis')
   const [a, b] = [await start('a'), await start('b')]
-  const tell = async (): Promise<void> => {
-    await a.tell()
-    await b.tell()
+  const publish = async (): Promise<void> => {
+    await a.publish()
+    await b.publish()
   }
-  await tell()
+  await publish()
   t.ok((await a.report()).sinceMs >= START_MS + 35_000, 'not before they know each other')
   world.nowMs += 30_000
-  await tell()
+  await publish()
   await b.deleting(async () => undefined)
   t.ok((await a.report()).sinceMs >= world.nowMs, 'a deletion of one is known to the other')
 
@@ -160,23 +160,23 @@ test('instances count together, and anew when one is gone or all are deaf', asyn
   b.acknowledged(atMs, 4)
   rows.push({ atMs, messages: 7 })
   world.nowMs += 30_000
-  await tell()
+  await publish()
   t.match(await a.report(), { acknowledged: 7, stored: 7 })
   t.match(await b.report(), { acknowledged: 7, stored: 7 })
 
   b.close()
   world.nowMs += 20_000
-  await a.tell()
+  await a.publish()
   t.match(await a.report(), { acknowledged: 7, stored: 7 }, 'up to what it told last')
   world.nowMs += 20_000
-  await a.tell()
+  await a.publish()
   t.ok((await a.report()).sinceMs >= world.nowMs, 'then without it')
 
   world.nowMs += 30_000
-  await a.tell()
+  await a.publish()
   world.isDeaf = true
   world.nowMs += 40_000
-  await a.tell()
+  await a.publish()
   const { sinceMs: from, untilMs } = await a.report()
   t.equal(from, untilMs, 'nothing is compared when the others may not be heard')
 })
