@@ -11,7 +11,7 @@ import {
   type TemplateChange,
 } from '../model/insights.js'
 import { HOUR_MS } from '../model/time.js'
-import { findWithEarlier, judgedFrom, type Finding } from './anomalies.js'
+import { findWithEarlier, judgedFrom, type DetectOptions, type Finding } from './anomalies.js'
 import { groupAnomalies, type FoundAnomaly } from './anomaly-groups.js'
 import { forecastFrom, forecastNext } from './forecast.js'
 import { DAY_HOURS, reportedFrom, type Frame } from './frame.js'
@@ -43,6 +43,13 @@ export interface SnapshotFacts extends Agreement {
   readonly dataAgeHours: number
 }
 
+/** What severities and templates are part of. */
+interface Whole {
+  readonly presence: Float64Array
+  /** Its clock, which is that of its parts: they have fewer messages to tell it by. */
+  readonly shifts: readonly number[]
+}
+
 interface SeriesKey {
   readonly scope: AnomalyScope
   readonly source: string
@@ -67,8 +74,7 @@ export class Analysis {
   readonly #length: number
   readonly #total: Float64Array
   readonly #severities: readonly Float64Array[]
-  #sources = 0
-  readonly #countsBySource = new Map<string, Float64Array>()
+  readonly #sources = new Map<string, Whole>()
   readonly #newErrors: NewError[] = []
   readonly #anomalies: FoundAnomaly[] = []
   readonly #changes: TemplateChange[] = []
@@ -112,24 +118,26 @@ export class Analysis {
       const sum = this.#severities[i]
       if (sum !== undefined) addInto(sum, counts)
     }
-    this.#sources++
-    this.#countsBySource.set(source, total)
     const main = SEVERITIES[sums.findIndex((sum) => sum >= NEARLY_ALL * all)] ?? null
-    this.#analyse({ scope: 'source', source, severity: main, templateId: null }, total)
+    const key = { scope: 'source', source, severity: main, templateId: null } as const
+    const whole = { presence: total, shifts: this.#analyse(key, total) }
+    this.#sources.set(source, whole)
     for (const [i, severity] of SEVERITIES.entries()) {
       const counts = severities[i]
       if (severity === main || counts === undefined || (sums[i] ?? 0) === 0) continue
       // A severity is as old as its source, so the first errors ever are a spike.
-      this.#analyse({ scope: 'severity', source, severity, templateId: null }, counts, total)
+      this.#analyse({ scope: 'severity', source, severity, templateId: null }, counts, whole)
     }
   }
 
   addTemplate(template: AnalysedTemplate): void {
     const { source, severity, templateId, counts } = template
     this.#templates++
-    this.#analyse({ scope: 'template', source, severity, templateId }, counts)
+    const whole = this.#sources.get(source)
+    const key = { scope: 'template', source, severity, templateId } as const
+    this.#analyse(key, counts, { shifts: whole?.shifts ?? [] })
     const { startHour, hours } = this.#frame
-    const sourceCounts = this.#countsBySource.get(source) ?? new Float64Array(this.#length)
+    const sourceCounts = whole?.presence ?? new Float64Array(this.#length)
     if (severity === 'ERROR' || severity === 'CRITICAL') {
       const series = { templateId, source, severity, counts, sourceCounts }
       this.#newErrors.push(...newErrorsOf(series, NEW_ERRORS_FROM, hours))
@@ -146,13 +154,14 @@ export class Analysis {
 
   /** Analyses the sums over all sources, if there are several. */
   addTotals(): void {
-    if (this.#sources < 2) return
+    if (this.#sources.size < 2) return
     const all = { source: '', templateId: null } as const
-    this.#analyse({ ...all, scope: 'all', severity: null }, this.#total)
+    const shifts = this.#analyse({ ...all, scope: 'all', severity: null }, this.#total)
+    const whole = { presence: this.#total, shifts }
     for (const [i, severity] of SEVERITIES.entries()) {
       const counts = this.#severities[i]
       if (counts?.some((count) => count > 0) === true)
-        this.#analyse({ ...all, scope: 'severity', severity }, counts, this.#total)
+        this.#analyse({ ...all, scope: 'severity', severity }, counts, whole)
     }
   }
 
@@ -204,13 +213,21 @@ export class Analysis {
     }))
   }
 
-  /** @param presence counts that tell since when the series is known */
-  #analyse(key: SeriesKey, counts: Float64Array, presence = counts): void {
+  /**
+   * @param whole what it is part of, by default only of itself
+   * @returns its clock
+   */
+  #analyse(
+    key: SeriesKey,
+    counts: Float64Array,
+    whole: Pick<DetectOptions, 'presence' | 'shifts'> = {},
+  ): readonly number[] {
     const { startHour, hours } = this.#frame
     this.#series++
-    const options = { from: reportedFrom(this.#frame), hours, presence }
-    for (const finding of findWithEarlier({ counts, startHour }, options))
-      this.#anomalies.push(toFound(key, finding, startHour))
+    const options = { from: reportedFrom(this.#frame), hours, ...whole }
+    const { findings, shifts } = findWithEarlier({ counts, startHour }, options)
+    for (const finding of findings) this.#anomalies.push(toFound(key, finding, startHour))
+    return shifts
   }
 }
 

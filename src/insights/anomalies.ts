@@ -46,6 +46,15 @@ export interface DetectOptions {
   readonly hours: number
   /** Counts that tell from when on the series is known, by default its own; zeros before are no data. */
   readonly presence?: Float64Array
+  /** The clock of a whole that the series is part of, as `Found` has it; by default its own. */
+  readonly shifts?: readonly number[]
+}
+
+export interface Found {
+  /** In the order in which they begin. */
+  readonly findings: readonly Finding[]
+  /** Hours by which the clock of a day is ahead of that of its baseline, for all days that were looked at. */
+  readonly shifts: readonly number[]
 }
 
 /** More hours than this that do not deviate end an anomaly. */
@@ -67,19 +76,19 @@ const LEAST_DIFFERENCE = 10
  * before the days that are looked at has ended when the reported ones begin.
  */
 export const findAnomalies = (hours: Hours, options: DetectOptions): readonly Finding[] =>
-  findWithEarlier(hours, options).filter(({ to }) => to > options.from)
+  findWithEarlier(hours, options).findings.filter(({ to }) => to > options.from)
 
 /** Those that `findAnomalies` finds, and what it knows of earlier ones. */
-export function findWithEarlier(hours: Hours, options: DetectOptions): readonly Finding[] {
-  if (options.from >= hours.counts.length || !mayHaveAnomalies(hours.counts)) return []
+export function findWithEarlier(hours: Hours, options: DetectOptions): Found {
+  if (options.from >= hours.counts.length || !mayHaveAnomalies(hours.counts))
+    return { findings: [], shifts: [] }
   const from = Math.max(0, options.from - LEAD_DAYS * DAY_HOURS)
   // A day more than the lead, for the spans that reach back from its first hours.
   const judged = Math.max(0, from - DAY_HOURS)
-  const rolling = fitRolling(hours, judged, options.presence ?? hours.counts)
+  const rolling = fitRolling(hours, judged, { presence: hours.counts, ...options })
   const series = seriesOf(hours, rolling, options.hours)
-  return [true, false]
-    .flatMap((isUp) => runsOf(series, from, isUp))
-    .toSorted((a, b) => a.from - b.from)
+  const found = [true, false].flatMap((isUp) => runsOf(series, from, isUp))
+  return { findings: found.toSorted((a, b) => a.from - b.from), shifts: rolling.shifts }
 }
 
 /**

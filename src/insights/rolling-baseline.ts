@@ -15,35 +15,51 @@ export interface RollingBaseline {
 const TRAINING_DAYS = 21
 const MATURE_DAYS = 14
 
+export interface RollingOptions {
+  /** Counts that tell from when on a series is known, with zeros before. */
+  readonly presence: Float64Array
+  /** Those of a whole that the series is part of, by default its own. */
+  readonly shifts?: readonly number[]
+}
+
 /**
  * Fits baselines to up to 21 days: anew for every Monday, and for every day in the first two weeks of a series. The
  * baseline of a day depends on nothing but the 27 days before it, so it is the same whenever it is fitted.
- *
- * @param presence counts that tell from when on a series is known, with zeros before
  */
-export function fitRolling(hours: Hours, from: number, presence: Float64Array): RollingBaseline {
+export function fitRolling(
+  hours: Hours,
+  from: number,
+  { presence, shifts: given }: RollingOptions,
+): RollingBaseline {
   const baselines: (Baseline | null)[] = []
   const levels: number[] = []
-  const shifts: number[] = []
+  const own: number[] = []
   let fittedUntil = -1
-  let fitted: Fitted | null = null
-  let trainedFrom = 0
-  for (let day = Math.floor(from / DAY_HOURS); day * DAY_HOURS < hours.counts.length; day++) {
-    const until = trainingEnd(hours, presence, day)
-    if (until !== fittedUntil) {
-      fittedUntil = until
-      trainedFrom = firstDayBefore(presence, until)
-      const [first, last] = [trainedFrom * DAY_HOURS, until * DAY_HOURS]
-      fitted = first < last ? fitBaseline(hours, first, last, hours.counts.length) : null
-    }
-    const kind = isWeekend(hours.startHour + day * DAY_HOURS) ? 1 : 0
-    const isKnown = fitted !== null && fitted.baseline.days[kind] > 0
-    baselines.push(isKnown && fitted !== null ? fitted.baseline : null)
-    levels.push(fitted?.levels[day - trainedFrom] ?? 1)
-    const at = { trainedFrom: trainedFrom * DAY_HOURS, midnight: day * DAY_HOURS }
-    shifts.push(fitted === null ? 0 : shiftOf(hours, { ...fitted, ...at }))
+  let fitted: Training | null = null
+  for (let midnight = from; midnight < hours.counts.length; midnight += DAY_HOURS) {
+    const until = trainingEnd(hours, presence, midnight / DAY_HOURS)
+    if (until !== fittedUntil) fitted = fitUntil(hours, presence, until)
+    fittedUntil = until
+    baselines.push(knowsDay(fitted, hours.startHour + midnight) ? fitted.baseline : null)
+    levels.push(fitted?.levels[(midnight - fitted.trainedFrom) / DAY_HOURS] ?? 1)
+    if (given === undefined) own.push(fitted === null ? 0 : shiftOf(hours, { ...fitted, midnight }))
   }
-  return { from, baselines, levels, shifts }
+  return { from, baselines, levels, shifts: given ?? own }
+}
+
+const knowsDay = (fitted: Training | null, hour: number): fitted is Training =>
+  fitted !== null && fitted.baseline.days[isWeekend(hour) ? 1 : 0] > 0
+
+interface Training extends Fitted {
+  /** Index of its first hour. */
+  readonly trainedFrom: number
+}
+
+/** @param until the day after the last one of the training */
+function fitUntil(hours: Hours, presence: Float64Array, until: number): Training | null {
+  const [trainedFrom, to] = [firstDayBefore(presence, until) * DAY_HOURS, until * DAY_HOURS]
+  if (trainedFrom >= to) return null
+  return { ...fitBaseline(hours, trainedFrom, to, hours.counts.length), trainedFrom }
 }
 
 /** The first whole day of the three weeks before a day; that day when there is none. */

@@ -50,7 +50,7 @@ export async function usualBars(
     (_, i) => found.buckets.get((startHour + i) * HOUR_S) ?? 0,
   )
   const hours = { counts, startHour }
-  const rolling = fitRolling(hours, firstDay * DAY_HOURS - startHour, counts)
+  const rolling = fitRolling(hours, firstDay * DAY_HOURS - startHour, { presence: counts })
   const series = seriesOf(hours, rolling, counts.length)
   const bars: UsualBar[] = []
   for (

@@ -64,6 +64,34 @@ test('a soaring template is part of the errors of its source', async (t) => {
   t.match(health, { lowConfidence: 0.1, drift: 0, dataAgeHours: 0 })
 })
 
+test('a clock that was shifted is that of all templates of its source, also of those with few messages', async (t) => {
+  const weeks = { seed: 21, sources: 12, weeks: 11, quietWeeks: 5 }
+  const { templates = [], labels = [] } = simulate(weeks)[6] ?? {}
+  const shifted = labels.find(({ kind }) => kind === 'clock_shifted')?.to ?? 0
+  const startHour = 2500 * 168 + 96
+  const frame = frameEndingAt(startHour + shifted + 48)
+  const cut = (counts: Float64Array): Float64Array =>
+    counts.slice(frame.startHour - startHour, frame.startHour - startHour + frame.hours)
+  const analysis = new Analysis(frame, frame.hours)
+  const severities = SEVERITIES.map((severity) => {
+    const own = templates
+      .filter((each) => each.severity === severity)
+      .map((each) => cut(each.counts))
+    return Float64Array.from({ length: frame.hours }, (_, hour) =>
+      own.reduce((sum, counts) => sum + (counts[hour] ?? 0), 0),
+    )
+  })
+  analysis.addSource({ source: 'web', severities })
+  for (const [i, { severity, counts }] of templates.entries())
+    analysis.addTemplate({ ...template(`${i}`, cut(counts)), severity })
+  const found = analysis.group()
+  t.ok(found.length > 0)
+  t.same(
+    found.filter(({ startedAtMs }) => startedAtMs >= (startHour + shifted) * HOUR_MS),
+    [],
+  )
+})
+
 test('the sums over several sources are series too', async (t) => {
   const one = new Analysis(FRAME, hours)
   one.addSource({ source: 'db', severities: [NONE, wavering(4, () => 500), NONE, NONE, NONE] })
