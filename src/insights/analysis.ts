@@ -1,3 +1,18 @@
+/*
+ * How a run finds its anomalies, with the files that do it:
+ *
+ * 1. Each source, its severities and templates are series of hourly counts (here).
+ * 2. What an hour had in the three weeks before, by time of day and kind of day, times the level of the last five days, is
+ *    what is expected; how much counts vary around it says how much one more or less surprises (baseline.ts,
+ *    rolling-baseline.ts, negative-binomial.ts). Clocks are those of the senders (week-clock.ts).
+ * 3. Sums of 1 to 24 hours that surprise, and that no job, repetition or usual burst explains, are notices (evidence.ts).
+ * 4. Notices and the hours beside them that deviate are one anomaly, for at most five days (anomalies.ts). Errors that were
+ *    never seen are anomalies, too (new-errors.ts).
+ * 5. Anomalies of one source, direction and time are one group (anomaly-groups.ts), whose gravity says what alerts (gravity.ts).
+ *
+ * None of it depends on counts after an anomaly's end, so whoever asks, in whatever order, gets the same.
+ */
+
 import { hashId } from '../lib/hash.js'
 import { SEVERITIES, type Severity } from '../model/event.js'
 import {

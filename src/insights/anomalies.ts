@@ -70,7 +70,8 @@ const LEAST_DIFFERENCE = 10
  *
  * For each hour the sums of the last 1, 2, 3, 6, 12 and 24 hours are compared with their seasonal baseline; the
  * shortest span beyond the threshold is a notice (evidence.ts). An anomaly begins with the hours of a notice that
- * deviate, and goes on over further notices and over hours that still deviate, until four hours in a row do not, or to the midnight after five whole days. After these, nothing begins before a gap: what lasts is the new usual.
+ * deviate, and goes on over further notices and over hours that still deviate, until four hours in a row do not, or to
+ * the midnight after five whole days. After these, nothing begins before a gap: what lasts is the new usual.
  *
  * A finding is a function of the counts up to its end: notices depend on four weeks up to their hour, and what began
  * before the days that are looked at has ended when the reported ones begin.
