@@ -17,6 +17,8 @@ const FOLDER = 'manifests/'
 /** No backup has a name that begins so. */
 const CHECK = '.check-'
 const TIMEOUT_MS = 60_000
+/** Of what is empty. */
+const CHECK_MS = 5_000
 
 /** Its methods reject with an Error that says what S3 answered, without anything of the request. */
 export function openBucket({ url, accessKeyId, secretAccessKey, region }: S3): Bucket {
@@ -27,8 +29,12 @@ export function openBucket({ url, accessKeyId, secretAccessKey, region }: S3): B
     retries: 3,
     ...(region === '' ? {} : { region }),
   })
-  const ask = async (path: string, init: RequestInit): Promise<Response> => {
-    const signal = AbortSignal.timeout(TIMEOUT_MS)
+  const ask = async (
+    path: string,
+    init: RequestInit,
+    timeoutMs = TIMEOUT_MS,
+  ): Promise<Response> => {
+    const signal = AbortSignal.timeout(timeoutMs)
     const at = `${url}${FOLDER}${path}`
     const reply = await client.fetch(at, { ...init, signal }).catch((cause: unknown) => {
       throw new Error(`S3 at ${new URL(url).host} does not answer (${codeOf(cause)})`, { cause })
@@ -37,18 +43,22 @@ export function openBucket({ url, accessKeyId, secretAccessKey, region }: S3): B
     const code = /<Code>(\w{1,60})<\/Code>/.exec(await reply.text())?.[1] ?? 'no reason'
     throw new Error(`S3 at ${new URL(url).host} answered ${reply.status} (${code})`)
   }
-  const put: Bucket['put'] = async (path, body) => {
-    const { status } = await ask(path, { method: 'PUT', body })
+  const write = async (
+    path: string,
+    body: Uint8Array<ArrayBuffer>,
+    timeoutMs = TIMEOUT_MS,
+  ): Promise<void> => {
+    const { status } = await ask(path, { method: 'PUT', body }, timeoutMs)
     if (status === 404) throw new Error('S3 has no bucket of the name in S3_URL')
   }
   return {
     check: async () => {
       const path = CHECK + randomUUID()
-      await put(path, new Uint8Array())
-      await ask(path, { method: 'DELETE' })
+      await write(path, new Uint8Array(), CHECK_MS)
+      await ask(path, { method: 'DELETE' }, CHECK_MS)
     },
     has: async (path) => (await ask(path, { method: 'GET' })).status !== 404,
-    put,
+    put: (path, bytes) => write(path, bytes),
     get: async (path) => {
       const reply = await ask(path, { method: 'GET' })
       if (reply.status === 404) throw new Error(`S3 has no ${FOLDER}${path}`)

@@ -142,14 +142,17 @@ function storageXml(s3: S3): string {
         <secret_access_key>${text(s3.secretAccessKey)}</secret_access_key>
         ${s3.region === '' ? '' : `<region>${text(s3.region)}</region>`}
         <skip_access_check>1</skip_access_check>
-        <connect_timeout_ms>3000</connect_timeout_ms>
-        <max_single_read_retries>2</max_single_read_retries>`
+        <connect_timeout_ms>3000</connect_timeout_ms>`
   return `<storage_configuration>
     <disks>
       <${COLD_DISK}>
         <type>s3</type>
         <endpoint>${text(s3.url)}cold/</endpoint>
         ${access}
+        <!-- A read is tried twice, each time with two requests: when S3 is silent, a question fails within half a minute. -->
+        <request_timeout_ms>4000</request_timeout_ms>
+        <s3_retry_attempts>2</s3_retry_attempts>
+        <s3_max_single_read_retries>2</s3_max_single_read_retries>
       </${COLD_DISK}>
       <${BACKUP_DISK}>
         <type>s3_plain</type>

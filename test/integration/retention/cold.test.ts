@@ -154,6 +154,21 @@ void test('old events move to S3 and are asked for, corrected, deleted, backed u
     t.end()
   })
 
+  await t.test(
+    'S3 that takes requests and answers none is told within half a minute',
+    async (t) => {
+      s3.freeze()
+      await Promise.all([
+        fails(t, call('/api/logs?search=paid'), 'a search'),
+        rig.retention.cold.round(nowMs),
+      ])
+      t.match(rig.retention.told(), /S3 at 127\S+ does not answer \(TimeoutError\)$/)
+      s3.thaw()
+      await rig.retention.cold.round(nowMs)
+      t.equal(rig.retention.told(), null)
+    },
+  )
+
   await t.test('while S3 is away the rest goes on', async (t) => {
     await s3.down()
     await fails(t, call('/api/logs?search=paid'), 'a search')
