@@ -89,11 +89,12 @@ export type BodyOutcome =
   | { readonly kind: 'in_crumbs' }
   | { readonly kind: 'over_budget' }
 
-const EMPTY_BODY = 'the chunked body is empty or its first chunk has no size'
+class EmptyBodyError extends AppError {}
 
-export const emptyBody = (): AppError => new AppError('bad_request', EMPTY_BODY)
+export const emptyBody = (): AppError =>
+  new EmptyBodyError('bad_request', 'the chunked body is empty or its first chunk has no size')
 
-export const isEmptyBody = ({ message }: AppError): boolean => message === EMPTY_BODY
+export const isEmptyBody = (error: AppError): boolean => error instanceof EmptyBodyError
 
 /** A body in chunks of a few bytes each. */
 export const inCrumbs = (): AppError =>
