@@ -68,7 +68,7 @@ import { createRecords } from './records/records.js'
 import { createReplay, createReplayClaims, noReplayClaims } from './records/replay.js'
 import { SourceDoc, Sources } from './records/sources.js'
 import { createRetentionPolicy } from './retention/policy.js'
-import { explainFullDisk } from './retention/disk-limit.js'
+import { explainFullDisk, heldLimit } from './retention/disk-limit.js'
 import { createRetention, type Retention } from './retention/retention.js'
 import { s3Of } from './settings/cold.js'
 import { createCollectorStats } from './telemetry/collector-stats.js'
@@ -212,6 +212,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       applications,
     })
     const s3 = s3Of(config)
+    const maxDisk = heldLimit(config.maxDisk, embedded !== null, log)
     const retention = closing(
       createRetention({
         store,
@@ -219,7 +220,7 @@ export async function openApp(options: AppOptions): Promise<App> {
         exclusive,
         policy,
         log,
-        limit: config.maxDisk,
+        limit: maxDisk,
         dir: embedded === null ? null : dataDir.path,
         coldAfterDays: config.coldAfterDays,
         checkS3: s3 === null ? null : openBucket(s3).check,
@@ -561,7 +562,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       applications,
       retentionDays: config.retentionDays,
       retentionBySeverity: config.retentionBySeverity,
-      maxDisk: config.maxDisk,
+      maxDisk,
       storage: () => retention.report(),
       events,
       eventContext,

@@ -29,6 +29,21 @@ interface Outcome {
   readonly nothingDropped: string | null
 }
 
+/** @returns the part of MAX_DISK that can be held: the disk of a ClickHouse server is not known here */
+export function heldLimit(
+  limit: DiskLimit | null,
+  isEmbedded: boolean,
+  log: { readonly warn: (fields: object, text: string) => void },
+): DiskLimit | null {
+  if (isEmbedded || limit?.kind !== 'share') return limit
+  log.warn(
+    {},
+    'MAX_DISK in per cent has no effect with CLICKHOUSE_URL: nothing is dropped before the disk of the server is full; ' +
+      'set it in bytes, such as MAX_DISK=50000000000, or to off',
+  )
+  return null
+}
+
 /** A share of MAX_DISK. Events that take less than it are not what fills the disk, and are not dropped for other files. */
 const OWN_SHARE = 0.5
 

@@ -21,7 +21,7 @@ interface RetentionDeps {
   readonly exclusive: Exclusive
   readonly policy: RetentionPolicy
   readonly log: Log
-  /** MAX_DISK; null: no limit. */
+  /** The part of MAX_DISK that can be held; null: no limit. */
   readonly limit: DiskLimit | null
   /** The directory of the embedded ClickHouse; null with a server, whose disk is not known here. */
   readonly dir: string | null
@@ -38,7 +38,7 @@ export interface StorageReport {
   readonly stored: readonly Partition[]
   /** Used share of the disk under the embedded ClickHouse; null with a server. */
   readonly usedShare: number | null
-  /** What MAX_DISK dropped last since the start of this instance; null for nothing. */
+  /** What MAX_DISK dropped last; null for nothing. */
   readonly dropped: DroppedDay | null
 }
 
@@ -82,7 +82,10 @@ export function createRetention(deps: RetentionDeps) {
       cold.start()
     },
     /** What operators have to know: days that were dropped for the disk, cold storage that is away; null for nothing. */
-    told: (): string | null => disk.told() ?? cold.fault(),
+    told: (): string | null => {
+      const all = [disk.told(), cold.fault()].filter((one) => one !== null)
+      return all.length === 0 ? null : all.join('; ')
+    },
     report: async (): Promise<StorageReport> => ({
       stored: await partitions.list(),
       usedShare: dir === null ? null : await usedShareOf(dir),
@@ -119,16 +122,19 @@ interface DiskRounds extends Rounds {
 /** Compares the disk with MAX_DISK again and again. */
 function createDiskRounds(deps: DiskRoundDeps): DiskRounds {
   const { limit, dir, exclusive, records, audit, metrics, log } = deps
-  let last: DroppedDay | null = null
   let stuck: string | null = null
-  // The disk of a server is not known here.
-  if (limit === null || (limit.kind === 'share' && dir === null))
-    return {
-      start: () => undefined,
-      close: async () => undefined,
-      told: () => null,
-      last: () => null,
-    }
+  // It is in the database, so that other instances and the next start know it.
+  const last = (): DroppedDay | null => {
+    const drop = records.get(RETENTION_ID)?.lastDrop
+    return drop === undefined ? null : { atMs: drop.atMs, day: toDay(drop.dayMs) }
+  }
+  const told = (): string | null => {
+    const drop = last()
+    if (drop === null || Date.now() - drop.atMs > DAY_MS) return stuck
+    const dropped = `MAX_DISK is exceeded: events that arrived on ${drop.day} were dropped`
+    return stuck === null ? dropped : `${dropped}; ${stuck}`
+  }
+  if (limit === null) return { start: () => undefined, close: async () => undefined, told, last }
   const dropDay = createDiskLimit({ ...deps, limit, disk: () => diskOf(dir ?? '') })
   const work = async (): Promise<void> => {
     const { dropped, nothingDropped } = await exclusive('retention', () => dropDay(Date.now()))
@@ -136,18 +142,18 @@ function createDiskRounds(deps: DiskRoundDeps): DiskRounds {
     stuck = nothingDropped
     const [first] = dropped
     if (first === undefined) return
-    last = { atMs: Date.now(), day: toDay(first.dayMs) }
     const droppedMs = Math.max(endOf(first), records.get(RETENTION_ID)?.droppedMs ?? 0)
     await records.update(RETENTION_ID, (now) => ({
       fingerprint: null,
       changedAtMs: 0,
       ...now,
       droppedMs,
+      lastDrop: { dayMs: first.dayMs, atMs: Date.now() },
     }))
     for (const partition of dropped) {
       const { table, rows } = partition
       const keptDays = deps.policy.limited(partition.keptDays ?? 0)
-      log.warn({ table, day: last.day, rows, keptDays }, 'MAX_DISK is exceeded: dropped')
+      log.warn({ table, day: toDay(first.dayMs), rows, keptDays }, 'MAX_DISK is exceeded: dropped')
       metrics.droppedForDisk(rows)
       void audit.record(toAuditEntry(partition, keptDays))
     }
@@ -156,14 +162,8 @@ function createDiskRounds(deps: DiskRoundDeps): DiskRounds {
     log.warn({ err: error }, 'MAX_DISK could not be applied')
   return {
     ...createRounds({ work, firstMs: DISK_EVERY_MS, pauseMs: DISK_EVERY_MS, onError }),
-    last: () => last,
-    told: () => {
-      const dropped =
-        last === null || Date.now() - last.atMs > DAY_MS
-          ? null
-          : `MAX_DISK is exceeded: events that arrived on ${last.day} were dropped`
-      return stuck === null || dropped === null ? (stuck ?? dropped) : `${dropped}; ${stuck}`
-    },
+    last,
+    told,
   }
 }
 

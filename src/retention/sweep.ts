@@ -24,6 +24,8 @@ export const RetentionDoc = Type.Object({
   changedAtMs: Type.Number(),
   /** The end of the newest day that was dropped for the disk. */
   droppedMs: Type.Optional(Type.Number()),
+  /** What was dropped last for the disk, and when. */
+  lastDrop: Type.Optional(Type.Object({ dayMs: Type.Number(), atMs: Type.Number() })),
 })
 export type RetentionRecord = Readonly<Static<typeof RetentionDoc>>
 

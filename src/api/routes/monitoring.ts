@@ -136,7 +136,11 @@ const StorageSchema = Type.Object(
       }),
       { description: 'days of severities with a retention of their own' },
     ),
-    max_disk_share: Or(Type.Number({ description: 'MAX_DISK as a share of the disk' })),
+    max_disk_share: Or(
+      Type.Number({
+        description: 'MAX_DISK as a share of the disk; null with a ClickHouse server',
+      }),
+    ),
     max_disk_bytes: Or(Type.Integer({ description: 'MAX_DISK as bytes of what is stored' })),
     used_share: Or(
       Type.Number({
@@ -147,8 +151,7 @@ const StorageSchema = Type.Object(
       Type.Object(
         { day: Day, at: Type.String({ format: 'date-time' }) },
         {
-          description:
-            'the day of arrival that MAX_DISK dropped last, since the start of this instance',
+          description: 'the day of arrival that MAX_DISK dropped last',
         },
       ),
     ),

@@ -98,7 +98,7 @@ function Limits({ reply }: { readonly reply: StorageReply }) {
         </span>
         <span class="note">
           {dropped === null ? (
-            'since the start'
+            'by MAX_DISK'
           ) : (
             <>
               what arrived on this day, <When at={dropped.at} as="ago" />

@@ -1,6 +1,11 @@
 import { test } from 'tap'
 import { DAY_MS } from '../../../src/model/time.js'
-import { createDiskLimit, type Disk, type DiskLimit } from '../../../src/retention/disk-limit.js'
+import {
+  createDiskLimit,
+  heldLimit,
+  type Disk,
+  type DiskLimit,
+} from '../../../src/retention/disk-limit.js'
 import type { Partition } from '../../../src/retention/partitions.js'
 
 const TODAY = 100
@@ -50,6 +55,19 @@ void test('the oldest day of the shortest retention goes first, and today stays'
   t.same(await drop(), ['dead_letters 97-null'])
   t.same(await drop(), ['events 98-0'])
   t.match(await drop(), /exceeded by what arrived today, which stays/)
+})
+
+void test('a share of the disk of a server is not held, and the log says so', async (t) => {
+  const told: string[] = []
+  const log = { warn: (_: object, text: string) => void told.push(text) }
+  const share = { kind: 'share', share: 0.85 } as const
+  const bytes = { kind: 'bytes', bytes: 60 } as const
+  t.equal(heldLimit(share, true, log), share)
+  t.equal(heldLimit(bytes, false, log), bytes)
+  t.equal(heldLimit(null, false, log), null)
+  t.same(told, [])
+  t.equal(heldLimit(share, false, log), null)
+  t.match(told, [/^MAX_DISK in per cent has no effect with CLICKHOUSE_URL/])
 })
 
 void test('nothing goes below the limit', async (t) => {
