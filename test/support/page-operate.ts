@@ -48,6 +48,14 @@ async function unanswered(t: Test, page: Page, service: LiveService): Promise<vo
   failing = /no more/
   await tab.click('main >> text=Try again')
   await tab.waitForSelector('tr:has-text("gateway"):has-text("0 %")')
+  failing = /\/logs\/histogram$/
+  await tab.goto(`${service.api}/explore?from=now-2h`)
+  await tab.waitForSelector('.events .row')
+  await tab.waitForSelector('.chart-room [role=alert]:has-text("No answer")')
+  failing = /no more/
+  await tab.click('.chart-room >> text=Try again')
+  await tab.waitForSelector('.chart-room .histogram')
+  t.equal(await tab.locator('main [role=alert]').count(), 0)
   await tab.close()
 }
 

@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 
-import { ApiError, type Fault } from '../lib/api.js'
 import { useKeys } from '../lib/keys.js'
 import { lazy } from '../lib/lazy.js'
 import { useLoad } from '../lib/load.js'
@@ -17,7 +16,7 @@ import { Fields } from './fields.js'
 import { toggleFields } from './fields-toggle.js'
 import { HistogramChart } from './histogram.js'
 import { QueryBar } from './query-bar.js'
-import { Found } from './found.js'
+import { Failed, faultOf, Found } from './found.js'
 import type { Row } from './rows.js'
 import { toShape } from './shapes.js'
 import { Summary } from './summary.js'
@@ -61,6 +60,7 @@ function useCounts({ run, key, turn }: Asked, by: string, isBesideRows: boolean)
 
 const tabs: ReadonlySet<string> = new Set(['fields', 'context', 'trace', 'why', 'json'])
 const isTab = (name: string | null): name is Tab => name !== null && tabs.has(name)
+const toTab = (name: string | null): Tab => (isTab(name) ? name : 'fields')
 
 /** Searches events: a line of the query language, what was found over time, and the events themselves. */
 export function Explore() {
@@ -71,10 +71,9 @@ export function Explore() {
   const shape = toShape(params.get('as'))
   const columns = params.get('cols')?.split(',') ?? [...DEFAULT_COLUMNS]
   const fromPath = /^\/events\/(\d+)$/.exec(path)?.[1]
-  const id = Number(fromPath ?? params.get('id') ?? 0) || null
+  const id = Number(fromPath ?? params.get('id')) || null
   const why = id === null ? params.get('why') : null
-  const tabParam = params.get('tab')
-  const tab = isTab(tabParam) ? tabParam : 'fields'
+  const tab = toTab(params.get('tab'))
   const query = useRef<HTMLTextAreaElement | null>(null)
   const { histogram, facets, fields } = useCounts(asked, by, shape !== 'templates')
   const correction = useCorrection()
@@ -127,6 +126,7 @@ export function Explore() {
           onColumn={setColumn}
         />
         <div class="chart-room" aria-busy={histogram.isLoading}>
+          {histogram.error !== null && fault === null && <Failed {...histogram} />}
           {histogram.value !== null && (
             <HistogramChart histogram={histogram.value} onZoom={zoom} onWhy={explain} why={why} />
           )}
@@ -191,10 +191,6 @@ const DetailPanel = lazy(async () => (await import('../later.js')).DetailPanel)
 
 /** The most bars, so that each is seen. */
 const BARS = 120
-
-/** What is wrong with the line itself. */
-const faultOf = (error: unknown): Fault | null =>
-  error instanceof ApiError ? (error.faults.find(({ path }) => path === 'q') ?? null) : null
 
 function toggleColumn(columns: readonly string[], name: string): void {
   const next = columns.includes(name)

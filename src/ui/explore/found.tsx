@@ -1,9 +1,10 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
-import { ApiError, told } from '../lib/api.js'
+import { ApiError, told, type Fault } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import type { Binding } from '../lib/keys.js'
 import { lazy } from '../lib/lazy.js'
+import type { Loaded } from '../lib/load.js'
 import { without } from '../lib/query-edit.js'
 import { askCounts, rowSource, type Run } from './answers.js'
 import type { Correction } from './correction.js'
@@ -82,7 +83,7 @@ export function Found(props: FoundProps) {
   const withDay = useMemo(() => run.span.toMs - run.span.fromMs > 20 * 3_600_000, [run])
 
   if (error !== null && (rows === null || rows.total === 0))
-    return <Failed error={error} onRetry={props.onRetry} />
+    return <Failed error={error} reload={props.onRetry} />
   if (rows === null) return <div class="found waiting" aria-busy="true" />
   if (rows.total === 0) return <NothingFound run={run} onLine={onLine} />
 
@@ -147,7 +148,7 @@ export function Found(props: FoundProps) {
   }
   return (
     <section class="found" aria-label="Events">
-      {error !== null && <Failed error={error} onRetry={props.onRetry} />}
+      {error !== null && <Failed error={error} reload={props.onRetry} />}
       {props.onColumn !== null && (
         <TableHead columns={props.columns} withDay={withDay} onColumn={props.onColumn} />
       )}
@@ -182,20 +183,20 @@ export function Found(props: FoundProps) {
   )
 }
 
-interface FailedProps {
-  readonly error: unknown
-  readonly onRetry: () => void
-}
+/** What is wrong with the line itself. */
+export const faultOf = (error: unknown): Fault | null =>
+  error instanceof ApiError ? (error.faults.find(({ path }) => path === 'q') ?? null) : null
 
-function Failed({ error, onRetry }: FailedProps) {
-  const isOfLine = error instanceof ApiError && error.faults.some(({ path }) => path === 'q')
+/** What is shown in the place of an answer, of rows and of the chart. */
+export function Failed({ error, reload }: Pick<Loaded<unknown>, 'error' | 'reload'>) {
+  const isOfLine = faultOf(error) !== null
   return (
     <div class="found empty" role="alert">
       <Icon name="circle-alert" size={22} />
       <h2>{isOfLine ? 'The query can’t be read' : 'No answer'}</h2>
       <p>{told(error)}</p>
       {!isOfLine && (
-        <button class="primary" onClick={onRetry}>
+        <button class="primary" onClick={reload}>
           Try again
         </button>
       )}
