@@ -145,6 +145,7 @@ function cutAtRows(text: string, delimiter: string, maxRows: number): readonly s
     pieces.push(text.slice(pieceFrom, rowFrom))
     pieceFrom = rowFrom
   }
+  if (place === 'quoted') throw unreadable()
   return [...pieces, text.slice(pieceFrom)]
 }
 

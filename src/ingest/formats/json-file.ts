@@ -1,7 +1,7 @@
 import { AppError } from '../../model/errors.js'
 import { FieldCandidates, NamePlace } from './field-candidates.js'
 import type { FileText } from './file-text.js'
-import { itemEnds, measure, objectEnd } from './json-size.js'
+import { excessOf, itemEnds, objectEnd } from './json-size.js'
 import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
 import { parseJson, rawText } from './json-text.js'
 import { decodeJsonLines } from './ndjson.js'
@@ -26,33 +26,17 @@ export function decodeJsonFile({ text, bytes }: FileText, decoder: RecordDecoder
   } else throw unreadable()
 }
 
-/**
- * Limit of the values in a file: ten for each row. More is no log, and JSON.parse takes 100 times the memory of a text
- * of many small values.
- */
-const FILE_VALUES = 2_000_000
-
 function checkSize(bytes: Buffer, decoder: RecordDecoder): void {
   const start = bytes.findIndex((byte) => byte > 32)
   if (bytes[start] === 0x5b) decoder.expect(itemEnds(bytes, start + 1, decoder.left)?.length ?? 0)
-  if (hasTooManyValues(bytes))
-    throw new AppError('file_parse_error', `the file has more than ${FILE_VALUES} JSON values`)
-}
-
-function hasTooManyValues(bytes: Buffer): boolean {
-  let values = 0
-  for (let at = 0; at < bytes.length; at++) {
-    const size = measure(bytes, at, bytes.length)
-    values += size.values
-    at = size.end
-  }
-  return values > FILE_VALUES
+  const excess = excessOf(bytes)
+  if (excess !== null) throw new AppError('file_parse_error', `the file has more than ${excess}`)
 }
 
 /** Whether a text is one JSON value on several lines. */
 export function isJsonFile({ text, bytes }: FileText): boolean {
   const mayBe = /^\s*[[{]/.test(text) && /[\]}]\s*$/.test(text.slice(-64))
-  return mayBe && (hasTooManyValues(bytes) || isList(parseJson(text)))
+  return mayBe && (excessOf(bytes) !== null || isList(parseJson(text)))
 }
 
 /** Whether a text is JSON objects, each on several lines, one after another. */

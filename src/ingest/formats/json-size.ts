@@ -26,7 +26,7 @@ export const hasTooManyValues = (bytes: Uint8Array, from: number, to: number): b
   // A value takes two bytes.
   (to - from) / 2 > RECORD_VALUES && measure(bytes, from, to).values > RECORD_VALUES
 
-/** Limit of the values in one request of JSON: JSON.parse takes up to 100 times the memory of a text of many small values. */
+/** Limit of the values in one request or file of JSON: JSON.parse takes up to 100 times the memory of a text of many small values. */
 const REQUEST_VALUES = 2_000_000
 
 /**
@@ -35,9 +35,15 @@ const REQUEST_VALUES = 2_000_000
  * @throws AppError `body_too_large` for too many values, or too many members of one object
  */
 export function checkRequest(bytes: Uint8Array): void {
+  const excess = excessOf(bytes)
+  if (excess !== null) throw new AppError('body_too_large', `the body has more than ${excess}`)
+}
+
+/** What a text of JSON has too much of to be parsed; null when it may be, if it is JSON. */
+export function excessOf(bytes: Uint8Array): string | null {
   let values = 0
-  /** The members of the open object, and those of the objects around it. An array has a count below any limit. */
-  let members = 0
+  /** The members of the open object, and those of the objects around it. Outside of an object the count is below any limit. */
+  let members = -REQUEST_VALUES
   const around: number[] = []
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at] ?? 0
@@ -53,24 +59,23 @@ export function checkRequest(bytes: Uint8Array): void {
         break
       case BRACE + CLOSING:
       case BRACKET + CLOSING:
-        members = around.pop() ?? 0
+        members = around.pop() ?? -REQUEST_VALUES
         break
       case COMMA:
         values++
         members++
     }
-    checkCounts(values, members)
+    const excess = excessIn(values, members)
+    if (excess !== null) return excess
   }
+  return null
 }
 
-function checkCounts(values: number, members: number): void {
-  if (values > REQUEST_VALUES) throw tooMany(`${REQUEST_VALUES} JSON values`)
+function excessIn(values: number, members: number): string | null {
+  if (values > REQUEST_VALUES) return `${REQUEST_VALUES} JSON values`
   // JSON.parse takes seconds for an object of 600,000 names.
-  if (members > RECORD_VALUES) throw tooMany(`${RECORD_VALUES} members in one object`)
+  return members > RECORD_VALUES ? `${RECORD_VALUES} members in one object` : null
 }
-
-const tooMany = (what: string): AppError =>
-  new AppError('body_too_large', `the body has more than ${what}`)
 
 export interface JsonSize {
   /** Offset of the comma or the closing bracket after the value; where the text ends without one. */

@@ -116,6 +116,25 @@ void test('a file of very many values is refused before it is parsed', async (t)
       })
 })
 
+void test('a file with an object of very many members, or an open quote, is refused before it is parsed', async (t) => {
+  const events: number[] = []
+  const sink = { event: (line: number) => void events.push(line), reject: () => undefined }
+  const context = { ...CONTEXT, source: 'file', maxRows: 100_000 }
+  const wide = `{${Array.from({ length: 50_001 }, (_, i) => `"k${i}":1`).join()}}`
+  for (const body of [wide, `{"logs":[${wide}]}`, `[${wide}]`])
+    for (const type of ['json', 'txt'] as const)
+      await t.rejects(decodeUpload(type, Buffer.from(body), context, sink), {
+        code: 'file_parse_error',
+        message: /50000 members/,
+      })
+  await t.rejects(
+    decodeUpload('csv', Buffer.from(`message\n"${'a\n'.repeat(100)}`), context, sink),
+    { code: 'file_parse_error' },
+  )
+  const many = Array.from({ length: 60_000 }, () => '{"message":"m"}')
+  t.equal(await decodeUpload('json', Buffer.from(many.join(',')), context, sink), many.length)
+})
+
 void test('a request of JSON may have many values, but no object as many members', async (t) => {
   const check = (text: string) => checkRequest(Buffer.from(text))
   const object = (members: number): string =>
