@@ -8,9 +8,11 @@ import {
 import { DAY_MS, HOUR_MS } from '../model/time.js'
 import { allOf, EVERYTHING, type Query } from '../query/ast.js'
 import { toField } from '../query/fields.js'
-import { findLoneRegex } from '../query/limits.js'
+import type { QueryFault } from '../query/fault.js'
+import { findExcess, findLoneRegex } from '../query/limits.js'
 import { parseQuery } from '../query/parser.js'
 import { matcherOf } from './matcher.js'
+import type { RuleFields } from './rule-fields.js'
 import { toMs, type Kind } from './rule-kind.js'
 
 /** A count that a rule needs. */
@@ -46,7 +48,7 @@ export type Counter =
     }
 
 /** What is wrong with a field of a rule. */
-export interface RuleFault {
+export interface RuleFault extends Partial<Omit<QueryFault, 'message'>> {
   readonly path: string
   readonly message: string
 }
@@ -139,12 +141,36 @@ function readMetric(
 
 export function readLine(path: string, line: string): { readonly query: Query } | RuleFault {
   const parsed = parseQuery(line)
-  if (parsed.fault !== null) return { path, message: parsed.fault.message }
+  if (parsed.fault !== null) return { path, ...parsed.fault }
   const loneRegex = findLoneRegex(parsed.query)
-  if (loneRegex !== null) return { path, message: loneRegex.message }
+  if (loneRegex !== null)
+    return {
+      path,
+      ...(parsed.faultOf(loneRegex.clause, loneRegex.message) ?? { message: loneRegex.message }),
+    }
   if (names(parsed.query, 'count'))
     return { path, message: 'counts occurrences already: `count` cannot be asked' }
   return { query: parsed.query }
+}
+
+/**
+ * What a rule asks beyond the limits of a query. Rules that were stored without this check are still evaluated, so it is for
+ * those that are saved alone.
+ */
+export function excessOf({ q = '', kind }: Pick<RuleFields, 'q' | 'kind'>): RuleFault | null {
+  const own = excessIn('q', q, EVERYTHING)
+  if (own !== null || kind.type !== 'ratio') return own
+  // The part is asked for together with the line.
+  return excessIn('kind/part', kind.part, parseQuery(q).query ?? EVERYTHING)
+}
+
+function excessIn(path: string, line: string, beside: Query): RuleFault | null {
+  const parsed = parseQuery(line)
+  if (parsed.fault !== null) return { path, ...parsed.fault }
+  const excess = findExcess(allOf([beside, parsed.query]))
+  if (excess === null) return null
+  const { clause, message } = excess
+  return { path, ...(parsed.faultOf(clause, message) ?? { message }) }
 }
 
 const names = (query: Query, name: string): boolean =>

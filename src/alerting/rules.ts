@@ -2,6 +2,7 @@ import { AppError } from '../model/errors.js'
 import { createDocuments, type Documents } from '../records/documents.js'
 import type { Records } from '../records/newest-first.js'
 import type { Channels } from './channel.js'
+import { excessOf, type RuleFault } from './counter.js'
 import { planRule, type Rule } from './rule.js'
 import type { RuleFields } from './rule-fields.js'
 
@@ -94,19 +95,23 @@ function checkChannels(
   const unknown =
     notify?.channels.findIndex((id) => !had.includes(id) && known.channels.find(id) === null) ?? -1
   if (unknown >= 0)
-    throw wrong(`${known.at}notify/channels/${unknown}`, 'is not the id of a channel')
+    throw wrong({
+      path: `${known.at}notify/channels/${unknown}`,
+      message: 'is not the id of a channel',
+    })
 }
 
 /** @throws AppError validation_error */
 export function checkedFields(fields: RuleFields, at = ''): RuleFields {
   const plan = planRule(asRule(fields))
-  if (!('path' in plan)) return fields
-  throw wrong(`${at}${plan.path}`, plan.message)
+  const fault = 'path' in plan ? plan : excessOf(fields)
+  if (fault === null) return fields
+  throw wrong({ ...fault, path: `${at}${fault.path}` })
 }
 
-const wrong = (path: string, message: string): AppError =>
-  new AppError('validation_error', `invalid: ${path}`, {
-    details: { errors: [{ in: 'body', path, message }] },
+const wrong = (fault: RuleFault): AppError =>
+  new AppError('validation_error', `invalid: ${fault.path}`, {
+    details: { errors: [{ in: 'body', ...fault }] },
   })
 
 /** A rule that is not stored. */

@@ -2,6 +2,7 @@ import { Value } from '@sinclair/typebox/value'
 import { test } from 'tap'
 import { groupsSql } from '../../../src/alerting/group-sql.js'
 import { planRule } from '../../../src/alerting/rule.js'
+import { checkedFields } from '../../../src/alerting/rules.js'
 import { RuleFields } from '../../../src/alerting/rule-fields.js'
 
 const BASE = {
@@ -50,6 +51,44 @@ void test('what is wrong with a rule is said with its field', async (t) => {
     'group_by',
   )
   wrong({ kind: { type: 'new_template', window: '5m' }, group_by: ['host'] }, 'group_by')
+})
+
+void test('a saved rule asks no more than a query may, and the clause beyond is marked', async (t) => {
+  const words = (count: number, sign = 'w'): string =>
+    Array.from({ length: count }, (_, at) => `${sign}${at + 10}`).join(' ')
+  const attributes = (count: number): string =>
+    Array.from({ length: count }, (_, at) => `a${at + 10}:1`).join(' ')
+  const ratio = (part: string): object => ({
+    kind: { type: 'ratio', part, window: '5m', op: '>', fire: 0.5 },
+  })
+  const fieldsOf = (change: object): RuleFields => {
+    const fields = { ...BASE, ...change }
+    if (!Value.Check(RuleFields, fields)) throw new Error('does not fit the schema')
+    return fields
+  }
+  const refused = (change: object, fault: object): void => {
+    const details = { errors: [{ in: 'body', ...fault }] }
+    let error: unknown = null
+    try {
+      checkedFields(fieldsOf(change))
+    } catch (thrown) {
+      error = thrown
+    }
+    t.match(error, { details }, JSON.stringify(change))
+  }
+  refused({ q: words(17) }, { path: 'q', position: 64, length: 3 })
+  refused({ q: attributes(33) }, { path: 'q', position: 192, length: 5 })
+  refused({ q: 'a* b* c*' }, { path: 'q', position: 6, length: 2 })
+  refused({ q: 'new:1h new:2h new:3h new:4h new:5h' }, { path: 'q', position: 28, length: 6 })
+  refused({ q: '-source:b OR /x/' }, { path: 'q', position: 13, length: 3 })
+  refused({ q: 'source:a /a(/' }, { path: 'q', position: 9, length: 4 })
+  refused({ q: 'severity:eror2' }, { path: 'q', position: 9, length: 5, suggestion: 'error' })
+  refused(ratio('/x(/ a'), { path: 'kind/part', position: 0, length: 4 })
+  refused({ q: words(10), ...ratio(words(7, 'p')) }, { path: 'kind/part', position: 24, length: 3 })
+  for (const q of [words(16), attributes(32), 'a* b*', 'source:b a* b* c*'])
+    t.equal(checkedFields(fieldsOf({ q })).q, q)
+  t.ok(checkedFields(fieldsOf({ q: words(10), ...ratio(words(6, 'p')) })))
+  t.match(planOf({ ...BASE, q: words(17) }), { windowMs: 300_000 }, 'an earlier one is evaluated')
 })
 
 void test('a rule is grouped by some fields and any attribute', async (t) => {
