@@ -1,11 +1,11 @@
 import { ByteBuffer } from '../lib/byte-buffer.js'
 import { AppError } from '../model/errors.js'
 import {
-  areCrumbs,
+  areTinyChunks,
   bodiesOverBudget,
   type BodyBudget,
   emptyBody,
-  inCrumbs,
+  tinyChunks,
   type RequestBody,
 } from './body.js'
 import type { Framing } from './request.js'
@@ -153,7 +153,7 @@ export class BodyStream implements RequestBody, BodyChunks {
     if (this.#isChunked && !isLast) this.#chunks++
     this.#receivedBytes += byteLength
     if (isLast && this.#receivedBytes === 0) return emptyBody()
-    if (areCrumbs(this.#chunks, this.#receivedBytes)) return inCrumbs()
+    if (areTinyChunks(this.#chunks, this.#receivedBytes)) return tinyChunks()
     return this.#host.budget.take(byteLength) ? null : bodiesOverBudget()
   }
 

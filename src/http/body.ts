@@ -86,7 +86,7 @@ export type BodyOutcome =
   | { readonly kind: 'complete'; readonly body: Uint8Array }
   | { readonly kind: 'too_large'; readonly limitBytes: number }
   | { readonly kind: 'broken' }
-  | { readonly kind: 'in_crumbs' }
+  | { readonly kind: 'tiny_chunks' }
   | { readonly kind: 'over_budget' }
 
 class EmptyBodyError extends AppError {}
@@ -97,7 +97,7 @@ export const emptyBody = (): AppError =>
 export const isEmptyBody = (error: AppError): boolean => error instanceof EmptyBodyError
 
 /** A body in chunks of a few bytes each. */
-export const inCrumbs = (): AppError =>
+export const tinyChunks = (): AppError =>
   new AppError('bad_request', `the chunks of the body have fewer than ${CHUNK_BYTES} bytes each`)
 
 /** Chunks of a body of which the sizes do not count. */
@@ -106,7 +106,7 @@ const FREE_CHUNKS = 1_000
 const CHUNK_BYTES = 16
 
 /** Whether the chunks of a body are so small that they cost the event loop far more than their bytes. */
-export const areCrumbs = (chunks: number, bytes: number): boolean =>
+export const areTinyChunks = (chunks: number, bytes: number): boolean =>
   chunks > FREE_CHUNKS && bytes < chunks * CHUNK_BYTES
 
 /** The error for a body that was not taken. */
@@ -116,7 +116,7 @@ export function toBodyError(
 ): AppError {
   if (outcome.kind === 'over_budget') return bodiesOverBudget()
   if (outcome.kind === 'broken') return emptyBody()
-  if (outcome.kind === 'in_crumbs') return inCrumbs()
+  if (outcome.kind === 'tiny_chunks') return tinyChunks()
   const { limitBytes } = outcome
   const details = { limit_bytes: limitBytes }
   return new AppError(oversizeCode, `the body exceeds ${limitBytes} bytes`, { details })
@@ -235,7 +235,7 @@ export class BodyReader implements RequestBody {
     const fault = this.#faultOf()
     if (fault !== null) {
       // uWebSockets.js would read on while there are bytes, and serve nobody else.
-      if (fault.kind === 'in_crumbs' && !isLast) this.#res.pause()
+      if (fault.kind === 'tiny_chunks' && !isLast) this.#res.pause()
       this.#settle(fault)
       return
     }
@@ -256,7 +256,7 @@ export class BodyReader implements RequestBody {
     const limitBytes = this.#limitBytes
     if (this.#receivedBytes > limitBytes)
       return { kind: 'too_large', limitBytes: this.#isDiscarding ? 0 : limitBytes }
-    return areCrumbs(this.#chunks, this.#receivedBytes) ? { kind: 'in_crumbs' } : null
+    return areTinyChunks(this.#chunks, this.#receivedBytes) ? { kind: 'tiny_chunks' } : null
   }
 
   /** Copies the chunk, which is valid only during the callback. @returns false when the budget is spent */

@@ -382,7 +382,7 @@ function proceed(exchange: Exchange, admission: Admission, { route, request }: R
   reader.whenSettled((outcome) => {
     if (outcome.kind !== 'complete') {
       const reply = exchange.toErrorReply(toBodyError(outcome, route.oversizeCode))
-      const isLost = outcome.kind === 'broken' || outcome.kind === 'in_crumbs'
+      const isLost = outcome.kind === 'broken' || outcome.kind === 'tiny_chunks'
       exchange.reply(isLost ? { ...reply, close: true } : reply)
       return
     }

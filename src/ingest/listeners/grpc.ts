@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Duplex } from 'node:stream'
 import { createServer, type SecureContextOptions } from 'node:tls'
 
-import { areCrumbs, inCrumbs } from '../../http/body.js'
+import { areTinyChunks, tinyChunks } from '../../http/body.js'
 import { HeaderBag } from '../../http/request.js'
 import { ByteBuffer } from '../../lib/byte-buffer.js'
 import { AppError } from '../../model/errors.js'
@@ -210,9 +210,9 @@ function readBody(stream: ServerHttp2Stream, pipe: Pipe): Promise<Buffer> {
         return
       }
       frames++
-      if (areCrumbs(frames, bytes + chunk.length)) {
+      if (areTinyChunks(frames, bytes + chunk.length)) {
         stream.pause()
-        reject(inCrumbs())
+        reject(tinyChunks())
         return
       }
       body.append(chunk)
