@@ -23,6 +23,8 @@ interface ComposeService {
   readonly build?: { readonly dockerfile: string; readonly target: string }
   readonly volumes?: readonly string[]
   readonly networks?: unknown
+  readonly read_only?: boolean
+  readonly secrets?: readonly string[]
 }
 interface Compose {
   readonly name: string
@@ -66,7 +68,13 @@ test('the compose file fits its specification', (t) => {
   const wrong = { ...older, services: { a: { imag: 'x' } } }
   t.notOk(validate(wrong), 'a misspelt field is found')
 
-  for (const [name, { volumes = [], build }] of Object.entries(compose.services)) {
+  for (const [name, service] of Object.entries(compose.services)) {
+    const { volumes = [], build } = service
+    // Docker refuses to start it: "container rootfs is marked read-only"
+    const written = (service.secrets ?? []).filter(
+      (key) => !('file' in (compose.secrets[key] ?? {})),
+    )
+    if (service.read_only === true) t.same(written, [], `${name}: secrets are files`)
     for (const volume of volumes) {
       const [source = ''] = volume.split(':')
       if (source.startsWith('./')) t.ok(existsSync(join(DEPLOY, source)), `${name}: ${source}`)
