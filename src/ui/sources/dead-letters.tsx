@@ -137,7 +137,11 @@ function LetterItem({ letter, onReplay }: LetterItemProps) {
     <li>
       <p>
         <strong>{nameOf(letter)}</strong>
-        <span>{letter.detail}</span>
+        <span>
+          {letter.detail
+            .split('`')
+            .map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}
+        </span>
         <time dateTime={letter.received_at}>
           {fullTime(Date.parse(letter.received_at), zone.value)}
         </time>
