@@ -106,7 +106,7 @@ void test('only a whole backup that fits is restored, and nothing is left behind
     /changed or truncated/,
     await changed((dir) => writeFileSync(manifestOf(dir), text(dir).replace('logs', 'logz'))),
   )
-  await refused(/none of a backup/, await changed((dir) => rewrite(dir, () => '{}')))
+  await refused(/not the manifest of a backup/, await changed((dir) => rewrite(dir, () => '{}')))
   await refused(
     /newer program/,
     await changed((dir) => rewrite(dir, (s) => s.replace('"format": 1', '"format": 2'))),
@@ -125,7 +125,7 @@ void test('only a whole backup that fits is restored, and nothing is left behind
       await changed((dir) => rewrite(dir, (s) => s.replace('clickhouse/b.sql', path))),
     )
   const odd = { kind: 'file', name: "x') SETTINGS password='" }
-  await refused(/none of a backup/, await makeBackup(t, { clickhouse: odd }))
+  await refused(/not the manifest of a backup/, await makeBackup(t, { clickhouse: odd }))
 })
 
 void test('a directory that holds anything is not restored into', async (t) => {
