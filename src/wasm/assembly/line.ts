@@ -457,7 +457,7 @@ function hasException(): bool {
 }
 
 /** Of the compared form of a name (`aliases.ts`): `err`, `exc`, `stac`. */
-function beginsAsException(from: usize, end: usize): bool {
+export function beginsAsException(from: usize, end: usize): bool {
   let head: u32 = 0
   let length: u32 = 0
   for (let at = from; at < end && length < 4; at++) {

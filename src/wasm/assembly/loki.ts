@@ -110,7 +110,7 @@ function readPair(from: usize, to: usize): bool {
     if (size == 7 && seven == 0x0064_697f_6e61_7073) return readId(line.SPAN, value, to)
     if (size == 6 && (seven & 0xffff_ffff_ffff) == 0x6469_6e61_7073) return readId(line.SPAN, value, to)
   }
-  if (!line.isPlain(name, nameEnd)) return false
+  if (!line.isPlain(name, nameEnd) || line.beginsAsException(name, nameEnd)) return false
   if (mayHaveLevel && value != to) readLevel(name, size, value, to)
   if (pairs == 0) {
     tags.beginTags()

@@ -152,6 +152,8 @@ function readAttribute(from: usize, to: usize): bool {
   if (!protobuf.readField(nameEnd, to) || protobuf.tag != 0x12 || protobuf.to != to) return false
   const value = protobuf.from
   if (value == to || !protobuf.readField(value, to) || protobuf.to != to) return false
+  // `string_value`, whose words are searched
+  if (protobuf.tag == 0x0a && line.beginsAsException(name, nameEnd)) return false
   return tags.addName(name, nameEnd) && addValue()
 }
 
