@@ -154,8 +154,8 @@ export function readLine(path: string, line: string): { readonly query: Query } 
 }
 
 /**
- * What a rule asks beyond the limits of a query. Rules that were stored without this check are still evaluated, so it is for
- * those that are saved alone.
+ * Finds what exceeds the limits of a query. It is called when a rule is saved, not when one is evaluated: rules that an earlier
+ * version stored without this check go on.
  */
 export function excessOf({ q = '', kind }: Pick<RuleFields, 'q' | 'kind'>): RuleFault | null {
   const own = excessIn('q', q, EVERYTHING)

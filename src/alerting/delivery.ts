@@ -335,7 +335,7 @@ export class Deliveries {
     return await this.#deps.factsOf(notice.transition, queue.size > BUSY_FROM)
   }
 
-  /** Slack's id of its first message about an alert; null when it is not known. */
+  /** The id that Slack gave to the first message about an alert; null when there is none. */
   async #receiptOf({ type }: Target, [notice, ...others]: readonly Notice[]) {
     const alertId = notice?.transition.alertId ?? null
     const isFirst = notice?.kind === 'transition' && notice.transition.to === 'firing'

@@ -343,7 +343,7 @@ class Leading {
     for (const tracked of all) tracked.countedMs = range.toMs
   }
 
-  /** Keeps the states of the groups, which hold again when the rule can be evaluated. */
+  /** Leaves the states of the groups as they are until the rule can be evaluated again. */
   #giveUp({ plan, states }: TrackedRule, text: string): void {
     const { rule } = plan
     this.#fail(rule, text)

@@ -15,7 +15,7 @@ export const Duration = Type.String({
   examples: ['5m'],
 })
 const Delay = Type.String({ ...Duration, pattern: '^(0|[1-9][0-9]{0,5})[smhd]$' })
-/** The description is also the error text for a wrong value. */
+/** A wrong value is refused with the description as the message. */
 export const durationOf = (says: string) =>
   Type.String({ ...Duration, description: `${Duration.description}: ${says}` })
 export const delayOf = (says: string) =>

@@ -139,7 +139,7 @@ export function readRange({
   const endMs = end === undefined ? null : parseQueryTime(end, 'end_time')
   if (startMs !== null && endMs !== null && endMs < startMs)
     throw invalid('end_time', { message: 'is before start_time' })
-  // With whole seconds, concurrent requests ask the same question.
+  // The default start is a whole second, so that requests of the same second share one query.
   const fromMs = startMs ?? Math.floor(Date.now() / 1000) * 1000 - DEFAULT_SPAN_MS
   // No event is older than 1970.
   return { fromMs: Math.max(0, fromMs), toMs: endMs === null ? null : endMs + 1 }

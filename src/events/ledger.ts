@@ -41,7 +41,7 @@ interface LedgerDeps {
 
 /** What was taken and may not be in ClickHouse yet. */
 interface Taken {
-  /** Age of the oldest request body that may not be completely in ClickHouse, in milliseconds. */
+  /** Milliseconds since the arrival of the oldest request body whose rows may not all be in ClickHouse yet. */
   readonly oldestMs: number
   readonly waiting: number
 }

@@ -58,7 +58,7 @@ export function sniffCoding(body: Uint8Array, named: ContentCoding): ContentCodi
     if (hasZlibHeader(body)) return 'deflate'
     return PLAIN_STARTS.has(body[0]) ? 'identity' : named
   }
-  // A text may begin with `x^`, which is also the zlib header of fast compression.
+  // `x^` (78 5e) is a zlib header, but plain text may begin with it too.
   const isZlib = body[0] === 0x78 && body[1] !== 0x5e && hasZlibHeader(body)
   return named === 'identity' && isZlib ? 'deflate' : named
 }

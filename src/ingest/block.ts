@@ -85,7 +85,7 @@ export interface BodyResult {
   readonly sources: readonly string[]
   /** Keys of the accepted records that their sender may repeat. */
   readonly ids: readonly string[]
-  /** The times of the first and last event of a file; null for other bodies, and without an event. */
+  /** The times of the first and last event of an uploaded file. Null when it has no events, and for other bodies. */
   readonly span: TimeSpan | null
   /** Why the body was refused as a whole; then nothing of it is in the block. */
   readonly refusal: BodyRefusal | null

@@ -1,7 +1,7 @@
 /*
  * API tokens: what scripts and dashboards call the API with. A token is an account of its own, with a role, maybe sources it
- * is limited to, and maybe an end; it does not end with the user who made it. It has no session and no password, and makes
- * neither users nor tokens, so that nothing made with it outlives it.
+ * is limited to, and maybe an expiry; it outlives the user who made it. It has no session and no password, and can't create
+ * users or tokens, because these would stay valid after it is revoked.
  *
  * A token that is limited to sources is a viewer, and is let into the routes alone that hold it to its sources.
  */

@@ -13,7 +13,7 @@ export const UserDoc = Type.Object({
   role: RoleSchema,
   isActive: Type.Boolean(),
   passwordHash: Type.String(),
-  /** When a password that has to be changed expires; null or absent for any other. */
+  /** When a temporary password expires; null or absent for a password that the user chose. */
   temporaryUntilMs: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
   /** Incremented to end the user's refresh tokens. */
   tokenEpoch: Type.Number(),

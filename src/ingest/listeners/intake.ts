@@ -42,7 +42,7 @@ const SHARED_BYTES = 32 * 1024 * 1024
 const MAX_BYTES = 2 * SHARED_BYTES
 /** What a batch takes beside its bytes. A client may send one for each record. */
 const JOB_BYTES = 2048
-/** Batches that the pipeline has at once. What waits here takes no part in the work of its event loop. */
+/** Limit of the batches that the pipeline works on at once. The others wait here and cost it no CPU. */
 const MAX_RUNNING = 64
 const RETRY_MS = 25
 /** Delay after the disk or the workers failed. */
