@@ -1,8 +1,8 @@
 /*
- * The attributes that queries compare, all read in one pass over each row. ClickHouse takes long to parse a hundred conditions on
- * attributes, so what is compared with is lists of parameters. It means what `events/attribute-condition.ts` says. Of a row is told
- * which of the values it has, and for numbers where each stands among the lines that it is compared with: k is the count of
- * lines below it and of lines that are not above it, so that it equals line j (from 0, ascending) at k = 2j + 1.
+ * Compares the attributes of each row with the values of many queries in one pass. ClickHouse takes long to parse a hundred
+ * conditions on attributes, so the values are parameters: lists. The meaning is that of `events/attribute-condition.ts`.
+ * For each row ClickHouse returns which of the values it has, and for each number its position k among the sorted thresholds
+ * that queries compare with: k = 2j + 1 where it equals threshold j (from 0), 2j where it lies between thresholds j - 1 and j.
  */
 
 import { equalJson, numberOf, type AttributeClause } from '../events/attribute-condition.js'
@@ -17,15 +17,15 @@ interface Equal {
 }
 
 /** A comparison of an attribute with a number. */
-interface Line {
+interface Threshold {
   readonly path: string
-  readonly line: number
+  readonly threshold: number
 }
 
 /** What is asked of the attributes of rows. */
 export interface AttributesAsked {
   readonly equals: Equal[]
-  readonly lines: Line[]
+  readonly thresholds: Threshold[]
 }
 
 /** The attributes that queries compare, as the lists of parameters whose indexes ClickHouse returns. */
@@ -34,9 +34,9 @@ export interface AttributeLists {
   readonly keys: readonly string[]
   readonly paths: readonly string[]
   /** Ascending, by path. */
-  readonly lines: readonly (readonly number[])[]
-  /** Where a line of a path stands among its lines. */
-  readonly placeOf: (path: string, line: number) => number
+  readonly thresholds: readonly (readonly number[])[]
+  /** The index of a threshold among those of its path. */
+  readonly placeOf: (path: string, threshold: number) => number
 }
 
 /** What a row has. */
@@ -45,7 +45,7 @@ export interface RowAttributes {
   /** Whether a number of the path fulfils all of the comparisons. */
   readonly hasNumber: (path: string, all: readonly NumberTest[]) => boolean
 }
-type NumberTest = readonly [operator: Comparison, line: number]
+type NumberTest = readonly [operator: Comparison, threshold: number]
 
 export type MatchesAttributes = (row: RowAttributes) => boolean
 
@@ -99,7 +99,7 @@ function compileNumbers(
   all: readonly NumberTest[],
   asked: AttributesAsked,
 ): MatchesAttributes {
-  for (const [, line] of all) asked.lines.push({ path, line })
+  for (const [, threshold] of all) asked.thresholds.push({ path, threshold })
   return (row) => row.hasNumber(path, all)
 }
 
@@ -110,13 +110,16 @@ export function listsOf(all: readonly AttributesAsked[]): AttributeLists {
     ),
   )
   const byPath = new Map<string, Set<number>>()
-  for (const { path, line } of all.flatMap(({ lines }) => lines))
-    byPath.set(path, (byPath.get(path) ?? new Set()).add(line))
-  const lines = [...byPath.values()].map((some) => [...some].toSorted((a, b) => a - b))
+  for (const { path, threshold } of all.flatMap(({ thresholds }) => thresholds))
+    byPath.set(path, (byPath.get(path) ?? new Set()).add(threshold))
+  const thresholds = [...byPath.values()].map((some) => [...some].toSorted((a, b) => a - b))
   const paths = [...byPath.keys()]
-  const places = new Map(paths.map((path, i) => [path, new Map(lines[i]?.map((l, at) => [l, at]))]))
-  const placeOf = (path: string, line: number): number => places.get(path)?.get(line) ?? -1
-  return { keys: [...keys], paths, lines, placeOf }
+  const places = new Map(
+    paths.map((path, i) => [path, new Map(thresholds[i]?.map((l, at) => [l, at]))]),
+  )
+  const placeOf = (path: string, threshold: number): number =>
+    places.get(path)?.get(threshold) ?? -1
+  return { keys: [...keys], paths, thresholds, placeOf }
 }
 
 export const isEmpty = ({ keys, paths }: AttributeLists): boolean =>
@@ -125,15 +128,15 @@ export const isEmpty = ({ keys, paths }: AttributeLists): boolean =>
 /** The most values and numbers of one question. Its cost grows with them, because ClickHouse compares each row with all. */
 export const MAX_ATTRIBUTES = 2_000
 
-/** With how much ClickHouse compares a row. */
-export const sizeOf = ({ keys, lines }: AttributeLists): number =>
-  keys.length + lines.reduce((sum, some) => sum + some.length, 0)
+/** How many values and numbers ClickHouse compares each row with. */
+export const sizeOf = ({ keys, thresholds }: AttributeLists): number =>
+  keys.length + thresholds.reduce((sum, some) => sum + some.length, 0)
 
 const NAMES = String.raw`splitByChar('\x01', attribute_names)`
 const VALUES = String.raw`splitByChar('\x01', attribute_values)`
 
-/** SQL of what a row of `events` has, as one text: `3,1:7` is key 3, and k = 7 of the first path. */
-export const attributesSql = ({ keys, paths, lines }: AttributeLists): Condition =>
+/** SQL that gives what a row of `events` has as one text: `3,1:7` is value 3, and k = 7 for the first path. */
+export const attributesSql = ({ keys, paths, thresholds }: AttributeLists): Condition =>
   bound('attribute', (bind) => {
     const found: string[] = []
     if (keys.length > 0) {
@@ -149,8 +152,8 @@ export const attributesSql = ({ keys, paths, lines }: AttributeLists): Condition
     if (paths.length > 0) {
       const numberOfPath = `indexOf(${bind('Array(String)', paths)}, n)`
       const all = `arrayFilter(t -> t.1 > 0 AND NOT isNaN(t.2), arrayMap((n, v) -> (${numberOfPath}, ifNull(${numberOf('v')}, nan)), ${NAMES}, ${VALUES}))`
-      const own = `${bind('Array(Array(Float64))', lines)}[t.1]`
-      const k = `arraySum(line -> (line < t.2) + (line <= t.2), ${own})`
+      const own = `${bind('Array(Array(Float64))', thresholds)}[t.1]`
+      const k = `arraySum(threshold -> (threshold < t.2) + (threshold <= t.2), ${own})`
       found.push(`arrayMap(t -> concat(toString(t.1), ':', toString(toUInt32(${k}))), ${all})`)
     }
     return `arrayStringConcat(arraySort(arrayDistinct(arrayConcat(${found.join(', ')}))), ',')`
@@ -170,23 +173,23 @@ export function readAttributes(text: string, lists: AttributeLists): RowAttribut
     keys,
     hasNumber: (path, all) =>
       (standing.get(path) ?? []).some((k) =>
-        all.every(([operator, line]) => holdsAt(k, operator, lists.placeOf(path, line))),
+        all.every(([operator, threshold]) => holdsAt(k, operator, lists.placeOf(path, threshold))),
       ),
   }
 }
 
-function holdsAt(k: number, operator: Comparison, line: number): boolean {
+function holdsAt(k: number, operator: Comparison, threshold: number): boolean {
   switch (operator) {
     case '>':
-      return k > 2 * line + 1
+      return k > 2 * threshold + 1
     case '>=':
-      return k >= 2 * line + 1
+      return k >= 2 * threshold + 1
     case '<':
-      return k < 2 * line + 1
+      return k < 2 * threshold + 1
     case '<=':
-      return k <= 2 * line + 1
+      return k <= 2 * threshold + 1
   }
 }
 
-/** Of what has none. */
+/** The text of a row that has none of them. */
 export const NO_ATTRIBUTES = readAttributes('', listsOf([]))

@@ -51,7 +51,7 @@ export const createBacktest =
     let atMs = fromMs
     let chunkMs = chunkOf(plan)
     const longestMs = Math.min(DAY_MS, MAX_CHUNK_SLOTS * plan.everyMs)
-    // What was over before can not be found late.
+    // An anomaly that ended before the range cannot be found late.
     if (plan.rule.fields.kind.type !== 'anomaly') await read(fromMs - plan.spanMs, fromMs)
     while (atMs < endMs && performance.now() < until) {
       const nextMs = Math.min(endMs, atMs + chunkMs)
@@ -76,8 +76,8 @@ export const createBacktest =
   }
 
 /**
- * Whole minutes are judged where the rule has shorter times: 30 days have 259,200 times of ten seconds. A metric is of all that
- * its window holds each time, so that long windows are judged every ten minutes.
+ * A rule that is evaluated more often is judged once a minute: 30 days have 259,200 intervals of ten seconds. A metric is
+ * computed from its whole window each time, so long windows are judged every ten minutes.
  */
 function coarsePlan(fields: RuleFields): Plan {
   const plan = planRule(asRule(fields))

@@ -2,8 +2,8 @@
  * The notices of one channel that wait. Those of one alert keep their order; a notice that fails or is kept back holds up no
  * other alert. Nothing here does I/O or reads a clock.
  *
- * The first notice of a rule waits for `group_wait`, and those after it that something fires for `group_interval` since the rule's
- * last message.
+ * The first notice of a rule waits for `group_wait`. A later one that says that an alert fires waits until `group_interval` has
+ * passed since the rule's last message.
  * What waits for the same rule by then goes together: as one message (a digest), or one by one where a message is about one
  * alert. A channel that has sent `max_per_minute` messages waits, and then everything that is due is one digest.
  */
@@ -177,7 +177,7 @@ export class ChannelQueue {
     const isWith = first !== undefined && ruleOf(first) === ruleOf(one)
     if (one.isReleased || isWith) return 0
     const { to, atMs, waitMs = 0, intervalMs = 0 } = one.notice.transition
-    // What is over is told at once.
+    // A resolved alert is told at once.
     if (to === 'resolved') return atMs + waitMs
     return Math.max(atMs + waitMs, (this.#ruleSentMs.get(ruleOf(one)) ?? 0) + intervalMs)
   }

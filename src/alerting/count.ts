@@ -13,7 +13,7 @@ export interface Count {
 
 export interface CountDeps {
   readonly store: Pick<Store, 'query' | 'isSharded'>
-  /** What names in a query stand for now. */
+  /** What the names in a query mean now, such as the sources of an application. */
   readonly resolve: (query: Query) => Query
   readonly redirects: () => Redirects
   /** The anomalies that began since then, the gravest first. */

@@ -230,7 +230,7 @@ async function askValues(
   return counts
 }
 
-/** Counts what arrived in the windows that ended so long before the slots of the range. */
+/** Counts what arrived in earlier windows, which ended a fixed time before each slot of the range. */
 async function askPast(
   deps: CountDeps,
   request: RequestOf<'past'>,
@@ -281,7 +281,7 @@ interface EventsIndexed extends Indexed {
 
 const isOfEvents = (one: Indexed): one is EventsIndexed => one.request.counter.kind === 'events'
 
-/** Requests that can be one question. */
+/** Requests that can share a query. */
 function sharesOf(requests: readonly Indexed[]): readonly (readonly Indexed[])[] {
   const shares = new Map<string, Indexed[]>()
   for (const { request, index } of requests) {

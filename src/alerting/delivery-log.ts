@@ -12,7 +12,7 @@ import { parseTransition, type LoggedTransition } from './log.js'
 import type { Notice } from './notices.js'
 
 /**
- * waiting: not tried yet; failed: is tried again; held: a silence keeps it back; sent; refused: is not tried again;
+ * waiting: not tried yet; failed: will be tried again; held: a silence keeps it back; sent; refused: will not be tried again;
  * silenced: its alert resolved while it was kept back; dropped: too many waited.
  */
 export const OUTCOMES = [
@@ -74,7 +74,7 @@ const receiptSql = statement<
 
 const IDS_AT_ONCE = 1_000
 const TRANSITIONS_AT_ONCE = 5_000
-/** Records that wait for ClickHouse; those of more are only logged. */
+/** How many records may wait for ClickHouse; further ones are only logged. */
 const MAX_PENDING = 20_000
 const ROWS_AT_ONCE = 1_000
 const BACKOFF = { baseMs: SECOND_MS, maxMs: 15 * SECOND_MS }

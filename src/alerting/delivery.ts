@@ -124,7 +124,7 @@ export class Deliveries {
     return fallback === undefined ? [] : [fallbackOf(notice, fallback)]
   }
 
-  /** Begins to ask for what the notices of transitions will tell. */
+  /** Begins the queries for what the notices of transitions will contain. */
   prepare(transitions: readonly LoggedTransition[]): void {
     const own = transitions.filter((one) => noticesOf(one).length > 0)
     if (own.length <= BUSY_FROM) for (const one of own) void this.#deps.factsOf(one, false)
@@ -163,7 +163,7 @@ export class Deliveries {
     }
   }
 
-  /** PagerDuty stops to call others. */
+  /** PagerDuty then stops calling other people. */
   #acknowledge(alertId: string, firing: Firing): void {
     if (!this.#deps.isAcknowledged(alertId)) return
     firing.isAcknowledged = true
@@ -270,7 +270,7 @@ export class Deliveries {
     if (this.#deps.channels.find(channelId) === null) this.#queues.delete(channelId)
   }
 
-  /** Waits until a moment, or until something else is there to send. */
+  /** Waits until a time, or until there is something else to send. */
   async #pause(entry: { wake: () => void }, untilMs: number): Promise<void> {
     const early = new AbortController()
     entry.wake = () => early.abort()

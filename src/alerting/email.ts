@@ -6,7 +6,7 @@ import { textOf, type Message } from './message.js'
 import { plainText } from './notice.js'
 import type { Notice } from './notices.js'
 
-/** Sends notices as one mail. What is about one alert is one thread: later mails answer the first. */
+/** Sends notices as one mail. The mails about one alert are one thread: later ones answer the first. */
 export async function sendMail(
   smtp: Smtp | null,
   to: readonly string[],
@@ -25,7 +25,7 @@ export async function sendMail(
   }
 }
 
-/** The text of the server may quote an address. */
+/** The server's text may quote a mail address, so it is left out. */
 function reasonOf(error: unknown): string {
   const code: unknown = Object(error).responseCode
   return typeof code === 'number'

@@ -53,10 +53,10 @@ const STEP_MS = SECOND_MS
 /** How soon it is seen that more is stored. */
 const LOOK_MS = 100
 const MARKS_MS = 500
-/** Largest share of the time for evaluating, before they are due, rules that need a ClickHouse query of their own. */
+/** Rules that need a ClickHouse query of their own may be evaluated early for at most this share of the time. */
 const OWN_SHARE = 0.05
 const FAILED_MS = 2 * SECOND_MS
-/** Moments before the start that may not have been judged. */
+/** How far before the start there may be times that were not judged. */
 const REPLAY_MS = 15 * MINUTE_MS
 const QUESTION_MS = 20_000
 const LOAD_MS = 120_000
@@ -165,7 +165,7 @@ export class Evaluator {
         log[failures === 3 ? 'warn' : 'debug']({ err: error }, 'alert rules are evaluated late')
       }
       await this.#tellWhetherKnown(this.#leading)
-      // Where the questions take long, they take half of the time at most.
+      // Slow queries may take half of the time at most.
       const tookMs = performance.now() - begunMs
       const pauseMs = Math.max(failures === 0 ? LOOK_MS : FAILED_MS, tookMs)
       await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
@@ -175,7 +175,7 @@ export class Evaluator {
 
 /** An instance that evaluates. */
 class Leading {
-  /** Whether transitions may not be stored that the states in memory have passed. */
+  /** Whether the states in memory may be ahead of the stored transitions. */
   isUncertain = false
   readonly #deps: EvaluatorDeps
   readonly #signals: readonly AbortSignal[]

@@ -75,7 +75,7 @@ function slotsOf(
   const slotAt = (ms: number): number => Math.floor(ms / everyMs)
   const until = slotAt(isOver ? Math.min(toMs, endedAtMs + HOUR_MS) : toMs)
   const detected = slotAt(detectedAtMs)
-  // The hour in which it was detected may not be over.
+  // It is detected at the end of an hour that may not be over yet.
   const since = isPast ? detected : Math.min(detected, slotAt(toMs) - 1)
   const from = Math.max(slotAt(fromMs), since)
   if (until > from) return Array.from({ length: until - from }, (_, i) => from + i)

@@ -8,7 +8,7 @@ import { labelsOf, type Labels } from './matchers.js'
 import type { Quiet } from './quiet.js'
 
 export class Inhibition {
-  /** By what an alert keeps back, the alerts that do, with the names of their rules. */
+  /** The firing alerts that keep others back, by what they keep back, with the names of their rules. */
   readonly #by = new Map<string, Map<string, string>>()
 
   note(one: LoggedTransition): void {
@@ -48,7 +48,7 @@ function keysOf(one: LoggedTransition): readonly string[] {
 
 const sourceKey = (source: string): string => `source ${source}`
 
-/** A rule without groups is of no group. */
+/** An alert of a rule without groups has no group. */
 function groupKeys(group: Labels['group']): readonly string[] {
   const own = Object.entries(group).toSorted(([a], [b]) => (a < b ? -1 : 1))
   return own.length === 0 ? [] : [`group ${JSON.stringify(own)}`]

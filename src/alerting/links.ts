@@ -12,7 +12,7 @@ export interface Links {
   /** Null where the rule counts no events. */
   readonly events: string | null
   readonly rule: string
-  /** Keeps notices of the group back for an hour, when it is confirmed. */
+  /** Silences the group for an hour, once the user confirms it. */
   readonly mute: string
   /** The alerts of the rule that fire, to acknowledge them. */
   readonly acknowledge: string

@@ -55,9 +55,9 @@ export const LoggedTransition = Type.Object({
   runbook: Type.Optional(Type.String()),
   /** The ids of the channels of the rule. */
   channels: Type.Optional(Type.Array(Type.String())),
-  /** Channels that were told of the alert, and that the rule has no more: they are told of its end. */
+  /** Channels that were told of the alert and were removed from the rule since: they are told of its end. */
   formerChannels: Type.Optional(Type.Array(Type.String())),
-  /** Where the state stays and the channels change: those that are told that the alert fires. */
+  /** Channels that were added while the alert fires: they are told that it does. */
   newChannels: Type.Optional(Type.Array(Type.String())),
   /** False where channels are not told that it resolved. */
   tellsResolved: Type.Optional(Type.Boolean()),
@@ -110,7 +110,7 @@ export const transitionId = (
   seq: number,
 ): string => hexOf([rule.id, rule.version, group, seq]).slice(0, 32)
 
-/** A UUID of version 8, which every transition of an alert knows. */
+/** A UUID of version 8, which follows from the transition that began the alert. */
 export function alertIdOf(ruleId: string, group: readonly string[], firingSeq: number): string {
   const hex = hexOf(['alert', ruleId, group, firingSeq])
   const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`]

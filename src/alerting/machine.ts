@@ -5,7 +5,7 @@
  *   inactive ─crossed─▶ pending ─crossed for `for`─▶ firing ─calm─▶ recovering ─calm for `keep_firing_for`─▶ resolved
  *                       pending ─not crossed─▶ inactive        recovering ─not calm─▶ firing
  *
- * What is neither crossed nor calm lies between the two lines of a rule. A resolved group is inactive. A group that begins to
+ * What is neither crossed nor calm lies between the two thresholds of a rule. A resolved group is inactive. A group that begins to
  * fire or resolves for the fifth time within an hour is flapping: it then resolves only after a quarter of an hour of calm.
  */
 
@@ -87,7 +87,7 @@ function nextState(
 }
 
 function afterwards(status: GroupStatus, { from, to, atMs }: Transition): GroupStatus {
-  // Numbers grow with time also where an earlier history is gone.
+  // Numbers grow with time, also where the earlier history is gone.
   const seq = Math.max(status.seq + 1, Math.floor(atMs / 1000))
   const recent = status.flips.filter((flipMs) => flipMs > atMs - HOUR_MS)
   const common = { sinceMs: atMs, seq }

@@ -1,6 +1,6 @@
 /*
- * Queries of source, host, environment, severity, priority, type, template, texts and attributes, evaluated on the values of
- * these columns, the texts that were found, and what was told of the attributes. They mean what `events/row-condition.ts` says in SQL.
+ * Evaluates queries by source, host, environment, severity, priority, type, template, texts and attributes on the values of these
+ * columns and on the texts and attributes that ClickHouse found. The meaning is that of the SQL of `events/row-condition.ts`.
  */
 
 import { severitiesOf } from '../events/filter.js'
@@ -44,7 +44,7 @@ const isColumn = (name: string): name is Column => COLUMNS.some((column) => colu
 
 /** @returns null where the query asks for anything else */
 export function matcherOf(query: Query): Matcher | null {
-  const asked: Asked = { columns: new Set(), texts: [], attributes: { equals: [], lines: [] } }
+  const asked: Asked = { columns: new Set(), texts: [], attributes: { equals: [], thresholds: [] } }
   const matches = compile(query, asked)
   return matches === null ? null : { ...asked, matches, sources: sourcesOf(query) }
 }

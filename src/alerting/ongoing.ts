@@ -8,7 +8,7 @@ import { MINUTE_MS } from '../model/time.js'
 import type { TrackedRule } from './tracked-rule.js'
 import { goneOn, ofAlert, toState } from './transitions.js'
 
-/** Within this time an instance learns of a source that another instance registered. */
+/** An instance learns within this time that another instance registered a source. */
 const KNOWN_WITHIN_MS = MINUTE_MS
 
 export class Ongoing {
@@ -25,7 +25,7 @@ export class Ongoing {
     else this.#alerts.set(one.alertId, one)
   }
 
-  /** A transition as those know its alert who were told of it. */
+  /** A transition under the name and severity of which channels were told. */
   asKnown(one: LoggedTransition): LoggedTransition {
     return ofAlert(one, this.#alerts.get(one.alertId ?? ''))
   }
@@ -40,7 +40,7 @@ export class Ongoing {
     return one.kind === 'absence' && this.#isGone(one, one.windowFromMs)
   }
 
-  /** A source of which everything was rejected is not known either. */
+  /** A source whose records were all rejected is not registered either. */
   #isGone({ kind, groupBy, group }: LoggedTransition, knownSinceMs: number): boolean {
     const source = kind === 'dead_letters' ? '' : (group[groupBy.indexOf('source')] ?? '')
     const isKnown = source === '' || knownSinceMs > Date.now() - KNOWN_WITHIN_MS

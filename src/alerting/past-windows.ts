@@ -11,7 +11,7 @@ interface Slots {
   readonly ago: number
 }
 
-/** The sums of windows by groups, each by the slot that ended so long after it. */
+/** For each group and slot, what was counted in the window that ended `ago` slots before. */
 export function windowsOf(counts: readonly Count[], slots: Slots): readonly Count[] {
   const groups = new Map<string, { readonly group: readonly string[]; readonly own: SlotCounts }>()
   for (const { group, slot, count } of counts) {

@@ -104,7 +104,7 @@ export const RuleFields = Type.Object(
     ),
     opens: Type.Optional(Type.Literal('incident', { description: 'each alert opens an incident' })),
     for: Type.Optional(
-      delayOf('fires only when the line was crossed for so long; up to 7d, default 0s'),
+      delayOf('fires only when the threshold was crossed for so long; up to 7d, default 0s'),
     ),
     keep_firing_for: Type.Optional(
       delayOf('resolves when it was calm for so long; up to 7d, default 5m'),
@@ -114,7 +114,7 @@ export const RuleFields = Type.Object(
         [Type.Integer({ minimum: 1, maximum: 20 }), Type.Integer({ minimum: 1, maximum: 20 })],
         {
           description:
-            'the line counts as crossed when n of the last m evaluations crossed it; default [1, 1]',
+            'the threshold counts as crossed when n of the last m evaluations crossed it; default [1, 1]',
         },
       ),
     ),

@@ -21,7 +21,7 @@ export const durationOf = (says: string) =>
 export const delayOf = (says: string) =>
   Type.String({ ...Delay, description: `${Duration.description}: ${says}` })
 
-const Line = Type.Number({ minimum: -1e15, maximum: 1e15 })
+const ThresholdNumber = Type.Number({ minimum: -1e15, maximum: 1e15 })
 const Share = Type.Number({ minimum: 0, maximum: 1 })
 const AtLeast = Type.Integer({ minimum: 1, maximum: 1_000_000_000 })
 const Op = Type.Union([
@@ -34,11 +34,11 @@ export const closed = { additionalProperties: false }
 
 const LOOKS_BACK = 'how far each evaluation looks back; 10s to 24h, a multiple of `every`'
 const Window = durationOf(LOOKS_BACK)
-const Fire = Type.Number({ ...Line, description: 'fires beyond this line' })
+const Fire = Type.Number({ ...ThresholdNumber, description: 'fires beyond this threshold' })
 const Recover = Type.Optional(
   Type.Number({
-    ...Line,
-    description: 'recovers on the other side of this line; default: the line of `fire`',
+    ...ThresholdNumber,
+    description: 'recovers on the other side of this threshold; default: that of `fire`',
   }),
 )
 

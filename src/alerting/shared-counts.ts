@@ -1,6 +1,7 @@
 /*
- * Counts of many rules from one question: what arrived, by the second, by the columns that the rules ask for, by the texts
- * that were found and by what is told of the attributes. Each row is then matched here. A thousand conditions would take ClickHouse longer to parse than to evaluate.
+ * Counts for many rules from one query: what arrived, grouped by second, by the columns that the rules ask for, and by the texts
+ * and attributes that were found. Each group is then matched here. ClickHouse would take longer to parse a thousand conditions
+ * than to evaluate them.
  */
 
 import type { Redirects } from '../events/filter.js'
@@ -75,7 +76,7 @@ export function columnsOf(requests: readonly SharedRequest[]): SharedColumns {
   return { columns, texts: [...texts.values()], attributes }
 }
 
-/** What rows are told apart by. */
+/** What rows are grouped by. */
 export interface SharedColumns {
   readonly columns: readonly Column[]
   readonly texts: readonly Text[]

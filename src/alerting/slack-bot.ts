@@ -48,7 +48,7 @@ export async function sendToSlack(
     notices.length === 1,
   )
   const isOver = notices[0]?.transition.to === 'resolved'
-  // The thread has it already, so that a head that can not be edited is no failure.
+  // The thread says it already, so a head that cannot be edited is no failure.
   if (sent.outcome === 'sent' && ts !== undefined && isOver)
     await call('chat.update', { channel, ts, text }).catch(() => null)
   return sent

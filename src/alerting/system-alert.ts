@@ -1,6 +1,6 @@
 /*
- * One alert says that rules are not evaluated: because what arrived is not stored yet, ClickHouse does not answer, or the
- * question of a rule fails. Meanwhile nothing fires and nothing resolves.
+ * One alert says that rules are not evaluated, because what arrived is not stored yet, ClickHouse does not answer, or the
+ * query of a rule fails. Meanwhile nothing fires and nothing resolves.
  */
 
 import { randomUUID } from 'node:crypto'

@@ -118,6 +118,6 @@ export const renderTemplate = (text: string, values: TemplateValues): string =>
     OWN_ONLY,
   )
 
-/** Has a template that names the whole of a value print a text. `each` does not see it. */
+/** What a template prints for an object, such as `{{rule}}`. `each` does not list it. */
 export const printable = <T extends object>(value: T, text: string): T =>
   Object.defineProperty(value, 'toString', { value: () => text })

@@ -10,11 +10,11 @@ import type { TextTest } from '../query/ast.js'
 
 /** A text that rows are searched for. */
 export interface Text {
-  /** Says the same for the same text. */
+  /** The same for the same text. */
   readonly key: string
   /** Characters that are in every match, in any case. */
   readonly part: string
-  /** A pattern of every match; '' where the part says it all. */
+  /** A pattern that matches exactly the rows with the text; '' where its characters suffice. */
   readonly pattern: string
   /** In the message alone; else in message, host, trace id or exception. */
   readonly isOfMessage: boolean
@@ -34,7 +34,7 @@ export function toText(test: TextTest, isOfMessage: boolean): Text | null {
 
 /** Between two texts, so that no match goes over it. */
 const END = '\0'
-/** ClickHouse keeps a machine for all of them. */
+/** ClickHouse compiles all of them into one automaton. */
 export const MAX_TEXTS = 2_000
 
 type Found = Pick<Text, 'part' | 'pattern' | 'json' | 'words'>

@@ -16,7 +16,7 @@ interface Group {
   readonly slots: readonly SlotCounts[]
   lastSlot: number
   status: GroupStatus
-  /** Whether it was counted since the last early look. */
+  /** Whether anything was counted since it was last judged early. */
   isTouched: boolean
   finding: LoggedFinding | null
 }
@@ -199,7 +199,7 @@ function note(group: Group, counter: number, { slot, count, finding }: Count): v
   group.isTouched = true
 }
 
-/** What is counted for a rule, in the order of its counters. @param isLoad whether its windows are counted from what is stored */
+/** The requests of a rule's counters, in their order. @param isLoad whether whole windows are counted from what is stored */
 export function requestsOf(plan: Plan, isLoad: boolean): readonly CountRequest[] {
   const isLast = isLoad && plan.rule.fields.kind.type === 'absence'
   const { groupBy, everyMs, maxAgeMs, isByEventTime } = plan

@@ -64,7 +64,7 @@ function optionalOf({ kind, runbook, opens }: RuleFields) {
 }
 
 /**
- * A transition as those know the alert who were told that it fires: under the name and the severity that it began with.
+ * A transition with the name and the severity that the alert began with, which channels were told.
  *
  * @param before the last transition of the alert
  */
@@ -114,7 +114,10 @@ export function toState(plan: Plan, { group, status, finding }: State): LoggedTr
   return toLogged(plan, { group, transition, status, before: status, value: 0, finding })
 }
 
-/** One transition of each group at a time: the next instance reads only the last of a group, and it has to know of the alert. */
+/**
+ * Gives one transition of each group at a time. The next instance reads only the last transition of a group, and that must name
+ * the alert.
+ */
 export function inTurn(
   made: readonly LoggedTransition[],
 ): readonly (readonly LoggedTransition[])[] {
@@ -131,7 +134,7 @@ export function inTurn(
   return turns
 }
 
-/** The transition that ends what a group was, whatever its counts are. @returns none for an inactive group */
+/** The transition that ends a group's alert whatever its counts are. @returns none for an inactive group */
 export function ended(last: LoggedTransition, reason: string): readonly LoggedTransition[] {
   const { state } = last.status
   if (state === 'inactive') return []
@@ -163,7 +166,7 @@ export function ended(last: LoggedTransition, reason: string): readonly LoggedTr
   ]
 }
 
-/** Why what a rule was ends. @param rule the rule as it is; undefined where it was deleted or disabled */
+/** Why the alerts of a rule end. @param rule the rule as it is now; undefined where it was deleted or disabled */
 export const reasonOf = (rule: Rule | undefined): string =>
   rule === undefined ? 'the rule was deleted or disabled' : 'the rule was changed'
 

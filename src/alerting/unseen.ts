@@ -10,9 +10,9 @@ interface UnseenContext extends Pick<RowContext, 'bind' | 'redirects'> {
 }
 
 /**
- * SQL of whether the template of a row had no event for so long before the hour that precedes the row's own; by whole hours,
- * from a rollup. Of a template that was seen in hour s, the hours s + 2 to s + 1 + k are too soon. Of the hours before the
- * range the last one says it all.
+ * SQL of whether the template of a row had no event in the k hours before the hour that precedes the row's own, from a rollup by
+ * hours. After a template was seen in hour s, the hours s + 2 to s + 1 + k are too soon. Of the hours before the range only the
+ * last one with the template matters.
  */
 export function unseen(forMs: number, { bind, redirects, arrival, endMs }: UnseenContext): string {
   const root = mapped('template_id', redirects, bind)

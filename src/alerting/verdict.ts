@@ -84,7 +84,7 @@ function judgeOnce(
   }
 }
 
-/** The count that a change is beside. */
+/** The count that a change is compared with. */
 function countBefore(plan: Plan, { slots }: GroupCounts, endSlot: number): number {
   const length = plan.windowMs / plan.everyMs
   return isAgainstPast(plan.rule.fields.kind)
@@ -140,7 +140,7 @@ function compare(
   return { verdict: isCalm ? 'calm' : 'between', value }
 }
 
-/** A share of few says nothing. */
+/** A share of few messages says nothing. */
 const share = (
   part: number,
   total: number,
@@ -179,7 +179,7 @@ function anomaly(
     : { verdict: 'calm', value: 0 }
 }
 
-/** The value is the count divided by the one before; 0 and 1 count as 1 below the line. */
+/** The value is the count divided by the one before; where that is 0 it counts as 1. */
 function change(
   { factor, at_least: atLeast = 10 }: { readonly factor: number; readonly at_least?: number },
   now: number,

@@ -26,7 +26,7 @@ type Marks = Readonly<Record<string, { readonly untilMs: number; readonly atMs: 
 export type Watermark = ReturnType<typeof createWatermark>
 
 export function createWatermark({ state, instanceId, wal, pipeline }: WatermarkDeps) {
-  /** What an earlier run left in the WAL arrived at a time that is not known. */
+  /** It is not known when the records arrived that an earlier run left in the WAL. */
   const left = wal.waiting.at(-1)?.seq ?? -1
   const own = (): number => {
     const nowMs = Date.now()

@@ -339,7 +339,7 @@ export const alertRuleRoutes = [
     example: EXAMPLE,
     texts: {
       create:
-        'A rule counts what arrives, by groups, and each group that crosses the line is an alert. It begins with what is ' +
+        'A rule counts what arrives, by groups, and each group that crosses the threshold is an alert. It begins with what is ' +
         'stored already. [Alerts](/docs/alerts) has the kinds of rules.',
       replace:
         'Its version grows. Alerts go on firing unless `q`, `kind`, `group_by`, `max_age` or `time` changed, or the rule is disabled: then ' +
