@@ -44,7 +44,7 @@ import type { OutsideUsers } from './auth/outside-users.js'
 import type { Guesses } from './auth/guesses.js'
 import type { Limiter } from './auth/limits.js'
 import type { SecondFactors } from './auth/second-factor.js'
-import type { Principal, Sessions } from './auth/sessions.js'
+import type { Principal, Session, Sessions } from './auth/sessions.js'
 import type { Users } from './auth/users.js'
 import type { EventContext, explainPriority } from './event-context.js'
 import type { ExportSlots } from './export-slots.js'
@@ -120,6 +120,8 @@ export interface Services {
   readonly apiTokens: ApiTokens
   /** Returns the user of an access token or API token. @throws AppError unauthorized, token_expired */
   readonly authenticate: (token: string) => Principal
+  /** Whether a session, or an API token, goes on. */
+  readonly isAlive: (caller: Session) => boolean
   readonly limiter: Limiter
   readonly guesses: Guesses
   readonly intrusions: Intrusions

@@ -197,6 +197,10 @@ const isPlainNumber = ({ bytes, from, to }: TextSpan): boolean =>
     Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('latin1'),
   )
 
+/** Whether a control character of two bytes begins here, U+0080 to U+009F: U+009B begins a command of terminals. */
+const isWideControl = (bytes: Uint8Array, at: number): boolean =>
+  bytes[at] === 0xc2 && (bytes[at + 1] ?? 0) < 0xa0
+
 /** A line is an event: line ends within a value are written as escapes, and other control characters as blanks. */
 function putPlain(out: ByteBuffer, { bytes, from, to }: TextSpan): void {
   out.reserve((to - from) * 2 + 1)
@@ -205,7 +209,10 @@ function putPlain(out: ByteBuffer, { bytes, from, to }: TextSpan): void {
   if (from === to) into[at++] = 0x2d
   for (let i = from; i < to; i++) {
     const byte = bytes[i] ?? 0
-    if (byte >= BLANK && byte !== 0x7f) into[at++] = byte
+    if (isWideControl(bytes, i)) {
+      into[at++] = BLANK
+      i++
+    } else if (byte >= BLANK && byte !== DELETE) into[at++] = byte
     else if (byte === LINE_FEED || byte === RETURN) {
       into[at++] = BACKSLASH
       into[at++] = byte === LINE_FEED ? 0x6e : 0x72

@@ -55,14 +55,23 @@ interface File {
   readonly head: string
   readonly parts: AsyncIterable<LinePart>
   readonly trailer: (rows: number) => string
+  /** Whether the session of the caller goes on. */
+  readonly isAlive: () => boolean
   readonly release: () => void
 }
 
-async function* writeFile({ head, parts, trailer, release }: File): AsyncGenerator<Uint8Array> {
+async function* writeFile({
+  head,
+  parts,
+  trailer,
+  isAlive,
+  release,
+}: File): AsyncGenerator<Uint8Array> {
   try {
     let rows = 0
     let isFirst = true
     for await (const part of parts) {
+      if (!isAlive()) throw new AppError('unauthorized', 'the session has ended')
       if (isFirst) yield Buffer.from(head)
       isFirst = false
       rows += part.rows
@@ -112,7 +121,8 @@ async function exportFile(
   })
   // A file that goes on is appended to the one before.
   const head = after === null ? lines.head : ''
-  const file = writeFile({ head, parts, trailer: TRAILERS[format], release })
+  const isAlive = (): boolean => services.isAlive(principal)
+  const file = writeFile({ head, parts, trailer: TRAILERS[format], isAlive, release })
   const stream = new ByteStream(
     TYPES[format],
     await answered(startStream(file), { q: filters.q, events: services.events }),

@@ -15,7 +15,7 @@ const TRICKY = [
   'two\nlines\r\nand a tab\t.',
   '-1+2',
   '＝1',
-  'ü 日本語 \u2028 \u001b[31m red',
+  'ü 日本語 \u2028 \u001b[31m red \u009b31m \u007f \u0080\u009f \u00a0',
   '{"json": "text"}',
 ]
 
@@ -150,7 +150,8 @@ t.test('text has a line an event', async (t) => {
   t.equal(lines.at(-1), `# {"complete":true,"rows":${COUNT}}`)
   t.equal(lines[2], '2026-11-20T10:00:00.000Z INFO shop web-2 two\\nlines\\r\\nand a tab .')
   // oxlint-disable-next-line no-control-regex -- that is what must not be there
-  t.notMatch(text, /[\x00-\x09\x0b-\x1f]/)
+  t.notMatch(text, /[\x00-\x09\x0b-\x1f\x7f-\x9f]/)
+  t.match(text, 'ü 日本語 \u2028  [31m red  31m      \u00a0')
   const bare = await exported({ format: 'txt', fields: 'message,user.id,nothing', order: 'desc' })
   t.match(bare.text, /^order 1199 was paid u2 -\n/)
 })
@@ -170,11 +171,11 @@ t.test('wrong parameters are told before anything is sent', async (t) => {
 })
 
 /** Begins an export and reads none of it but the first bytes. */
-async function begin(path: string): Promise<Socket> {
+async function begin(path: string, token = service.token): Promise<Socket> {
   const { hostname, port } = new URL(service.api)
   const socket = connect(Number(port), hostname)
   socket.on('error', () => undefined)
-  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.token}\r\n\r\n`)
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`)
   await once(socket, 'readable')
   return socket
 }
@@ -209,6 +210,64 @@ t.test(
     t.match(after.text, /\{"complete":true,"rows":800\}\n$/)
   },
 )
+
+/** Reads what is left. */
+async function rest(socket: Socket): Promise<string> {
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk) => chunks.push(chunk))
+  if (!socket.closed) await once(socket, 'close')
+  return Buffer.concat(chunks).toString('latin1')
+}
+
+t.test('an export breaks off when the session, the user or the API token ends', async (t) => {
+  const made = await call('POST /api/api-tokens', { json: { name: 'exports' } })
+  const users = await Promise.all(Array.from({ length: 5 }, () => service.newUser('viewer')))
+  const [out, changed, reset, disabled, deleted] = users
+  if (!out || !changed || !reset || !disabled || !deleted) throw new Error('bug: no users')
+  const other = await service.login(changed.email, changed.password)
+  const password = 'quite another password'
+  const own = {
+    token: changed.access_token,
+    json: { password, current_password: changed.password },
+  }
+  const ends: Readonly<Record<string, readonly [string, () => Promise<unknown>]>> = {
+    'a log-out': [
+      out.access_token,
+      () => call('POST /api/auth/logout', { token: out.access_token }),
+    ],
+    'a new password, in another session': [
+      other.access_token,
+      () => call(`PUT /api/users/${changed.id}/password`, own),
+    ],
+    'a password that an admin set': [
+      reset.access_token,
+      () => call(`PUT /api/users/${reset.id}/password`, { json: { password } }),
+    ],
+    'a disabled user': [
+      disabled.access_token,
+      () => call(`PATCH /api/users/${disabled.id}`, { json: { is_active: false } }),
+    ],
+    'a deleted user': [deleted.access_token, () => call(`DELETE /api/users/${deleted.id}`)],
+    'a revoked API token': [made.body.token, () => call(`DELETE /api/api-tokens/${made.body.id}`)],
+  }
+  const path = '/api/logs/export?source=wide'
+  const breaksOff = async (what: string, token: string, end: () => Promise<unknown>) => {
+    const socket = await begin(path, token)
+    await end()
+    const text = await rest(socket)
+    t.match(text, /^HTTP\/1.1 200 /, what)
+    t.notMatch(text.slice(-200), '"complete":true', what)
+  }
+  for (const [what, [token, end]] of Object.entries(ends)) await breaksOff(what, token, end)
+  const json = { name: 'brief', sources: ['wide'], expires_at: 'now+3s' }
+  const { token } = (await call('POST /api/api-tokens', { json })).body
+  await breaksOff('an expired API token', token, () =>
+    eventually(
+      () => call('GET /api/auth/me', { token }),
+      ({ status }) => status === 401,
+    ),
+  )
+})
 
 t.test('every export is in the audit trail', async (t) => {
   await sleep(100)
