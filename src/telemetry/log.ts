@@ -40,16 +40,27 @@ const REDIS_COMMAND = 'err.command'
 const under = (parent: string): string[] =>
   SECRET_FIELDS.map((field) => (field.startsWith('[') ? `${parent}${field}` : `${parent}.${field}`))
 
-/** Secrets inside longer texts, such as error messages: credentials in URLs, bearer tokens, JWTs, ingest keys. */
+/** Secrets inside longer texts, such as error messages: credentials in URLs, bearer tokens, JWTs, ingest keys and API tokens. */
 const SECRET_TEXT: readonly (readonly [RegExp, string])[] = [
   [/:\/\/[^\s/@"\\]{1,512}@/g, `://${HIDDEN}@`],
   [/\bBearer +[\w.~+/=-]{8,}/gi, `Bearer ${HIDDEN}`],
   [/(?<![\w-])eyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]*/g, HIDDEN],
-  [/\bik_[\w-]{20,}/g, HIDDEN],
+  [/\b(?:ik|lat)_[\w-]{20,}/g, HIDDEN],
 ]
 
 const withoutSecrets = (line: string): string =>
   SECRET_TEXT.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line)
+
+/**
+ * Control characters that JSON leaves as they are, line and paragraph separators, and those that turn the direction of
+ * writing: a terminal would obey them, and what a stranger sent could change how other lines look.
+ */
+const UNSEEN = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g
+
+const escaped = (character: string): string =>
+  String.raw`\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+const toLine = (line: string): string => withoutSecrets(line).replaceAll(UNSEEN, escaped)
 
 /**
  * Creates a log of JSON lines whose secrets are hidden.
@@ -70,7 +81,7 @@ export function createLog(
         paths: [...SECRET_FIELDS, ...under('*'), ...under('*.*'), REDIS_COMMAND],
         censor: HIDDEN,
       },
-      hooks: { streamWrite: withoutSecrets },
+      hooks: { streamWrite: toLine },
     },
     to,
   )

@@ -36,6 +36,7 @@ void test('secrets are hidden wherever they stand', async (t) => {
   const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'
   const secret = 'hunter2hunter2'
   const key = `ik_${'A'.repeat(40)}`
+  const token = `lat_${'-B_'.repeat(14)}`
   log.info({ password: secret }, 'top')
   log.info({ body: { password: secret, refresh_token: secret } }, 'one deep')
   log.info(
@@ -47,8 +48,25 @@ void test('secrets are hidden wherever they stand', async (t) => {
   log.info({ err: Object.assign(new Error('WRONGPASS'), { command }) }, 'in a command of Redis')
   log.info({ url: `https://${secret}@host/` }, 'in a URL')
   log.info({ text: `Authorization: Bearer ${jwt}` }, `token ${jwt} of ${key}`)
+  log.info({ url: `/ws/kpis?token=${token}` }, `not ${token}`)
   const text = lines.join('')
-  for (const hidden of [secret, jwt, key]) t.notOk(text.includes(hidden), hidden)
+  for (const hidden of [secret, jwt, key, token]) t.notOk(text.includes(hidden), hidden)
   t.ok(text.includes('@cache:6379/0 failed'), 'what is no secret stays')
   for (const line of lines) t.doesNotThrow(() => JSON.parse(line))
+})
+
+void test('no text begins a line, or commands a terminal', async (t) => {
+  const { log, lines, last } = record()
+  const controls = Array.from({ length: 0xa0 }, (_, code) => String.fromCharCode(code))
+    .filter((character) => character < ' ' || character > '~')
+    .join('')
+  const hostile = `${controls}\u2028\u2029\u202e\u2066\n{"level":"error"} ü\u00a0日`
+  log.warn({ source: hostile, [hostile]: 1, err: new Error(hostile) }, hostile)
+  log.warn({ agent: hostile.repeat(2) }, 'short and long texts')
+  for (const line of lines) {
+    // oxlint-disable-next-line no-control-regex -- that is what must not be there
+    t.notMatch(line.slice(0, -1), /[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/)
+    t.match(line, 'ü\u00a0日')
+  }
+  t.equal(last()['agent'], hostile.repeat(2), 'a reader of JSON gets what was sent')
 })
