@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { Audit } from '../records/audit.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import { MINUTE_MS } from '../model/time.js'
-import { networkOf } from './auth/limits.js'
+import { networkOf } from '../http/address.js'
 
 /** What is refused, as the route and the outcome of an entry in the audit trail. */
 const KINDS = {

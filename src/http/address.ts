@@ -34,8 +34,15 @@ export function networkOf(ip: string): string {
   const last = tail === undefined || tail === '' ? [] : tail.split(':')
   const zeros = tail === undefined ? 0 : 8 - groups.length - last.length
   const all = [...groups, ...Array.from({ length: zeros }, () => '0'), ...last]
-  return `${all.slice(0, 4).join(':')}::/64`
+  const network = all.slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16))
+  return `${network.join(':')}::/64`
 }
+
+/**
+ * Sockets and proxies that listen on IPv6 write the address of an IPv4 client as `::ffff:192.0.2.1`. As it is, all of these
+ * would be one network.
+ */
+export const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
 
 /** Walks from the nearest proxy towards the client and stops at the first hop that is not trusted. */
 function nearestUntrusted(
@@ -46,7 +53,7 @@ function nearestUntrusted(
   const hops = forwardedFor.join(',').split(',')
   let nearest = socketAddress
   for (let i = hops.length - 1; i >= 0; i--) {
-    const hop = stripPort((hops[i] ?? '').trim())
+    const hop = plainAddress(stripPort((hops[i] ?? '').trim()))
     if (isIP(hop) === 0) return nearest
     nearest = hop
     if (!isTrusted(hop)) return hop

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import type { State } from '../../coordination/state.js'
 import { AppError } from '../../model/errors.js'
 import { DAY_MS, HOUR_S } from '../../model/time.js'
-import { networkOf, type RateLimit } from './limits.js'
+import { networkOf } from '../../http/address.js'
+import type { RateLimit } from './limits.js'
 import { normalizeEmail } from './user.js'
 
 /**

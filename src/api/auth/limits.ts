@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { isIPv6 } from 'node:net'
 import type { State } from '../../coordination/state.js'
+import { networkOf } from '../../http/address.js'
 import { AppError } from '../../model/errors.js'
 import { normalizeEmail } from './user.js'
 
@@ -103,18 +103,4 @@ function keyOf(by: (typeof LIMITS)[LimitName]['by'], subject: LimitSubject): str
     return `${networkOf(address)}:${hash}`
   }
   throw new Error(`bug: limited by ${by}, but the request has none`)
-}
-
-/** An IPv6 client owns a /64 and can use a new address for every request, so the /64 is counted. */
-export function networkOf(address: string): string {
-  if (!isIPv6(address)) return address
-  const [head = '', tail] = address.split('::')
-  const left = head === '' ? [] : head.split(':')
-  const right = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => '0')
-  const groups = tail === undefined ? left : [...left, ...zeros, ...right]
-  return groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')
 }

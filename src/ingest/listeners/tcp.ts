@@ -1,7 +1,7 @@
 import { createServer as createPlainServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 
-import { networkOf } from '../../http/address.js'
+import { networkOf, plainAddress } from '../../http/address.js'
 import { countConnections, type ConnectionPool } from '../../http/connection-limits.js'
 import type { Log } from '../../telemetry/log.js'
 import type { Peer, Session } from './session.js'
@@ -148,10 +148,6 @@ export function portError(
   return new Error(`port ${port} on ${host} ${reason}; choose another with ${setting}`)
 }
 
-/** IPv4 addresses are written as such on a socket of both families. */
-export const plainAddress = (address: string | undefined): string =>
-  (address ?? '').replace(/^::ffff:(?=\d+\.)/i, '')
-
 /** The connections of one port. */
 class Connections {
   readonly #host: ListenerHost
@@ -184,7 +180,7 @@ class Connections {
   /** Handshakes count as connections. A failed one is not worth a warning. */
   guardHandshakes(server: Server): void {
     server.on('connection', (socket: Socket) => {
-      if (!this.#host.isAllowed(plainAddress(socket.remoteAddress))) socket.destroy()
+      if (!this.#host.isAllowed(plainAddress(socket.remoteAddress ?? ''))) socket.destroy()
     })
     server.on('tlsClientError', (error: Error) =>
       this.#host.log.debug({ err: error }, 'a TLS handshake failed'),
@@ -193,7 +189,7 @@ class Connections {
 
   accept(socket: Socket): void {
     socket.on('error', () => socket.destroy())
-    const address = plainAddress(socket.remoteAddress)
+    const address = plainAddress(socket.remoteAddress ?? '')
     const network = networkOf(address)
     if (this.#isClosing || !this.#host.isAllowed(address)) return void socket.destroy()
     if (!this.#admit(network)) return this.#refuse(socket)

@@ -2,9 +2,10 @@ import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { readFileSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 
+import { plainAddress } from '../../http/address.js'
 import { RecordBatch } from '../record-batch.js'
 import type { Sender } from './intake.js'
-import { plainAddress, portError } from './tcp.js'
+import { portError } from './tcp.js'
 
 export interface UdpOptions {
   readonly setting: string

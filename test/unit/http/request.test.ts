@@ -169,6 +169,8 @@ t.test('X-Forwarded-For counts only from trusted proxies, nearest first', async 
   t.equal(of('::1', ['[2001:db8::1]:443']), '2001:db8::1')
   t.equal(of('10.0.0.1', ['1.2.3.4:5555']), '1.2.3.4')
   t.equal(of('10.0.0.1', ['1.2.3.4, garbage']), '10.0.0.1')
+  t.equal(of('10.0.0.1', ['::ffff:1.2.3.4']), '1.2.3.4', 'as proxies on IPv6 write it')
+  t.equal(of('10.0.0.1', ['[::FFFF:1.2.3.4]:5555, ::ffff:10.1.1.1']), '1.2.3.4')
   for (const entry of ['', 'proxy', '10.0.0.0/33', '10.0.0.0/', '::1/129', '1.2.3.4/x']) {
     t.throws(() => createClientAddress([entry]), RangeError, entry)
   }
@@ -229,6 +231,7 @@ t.test('the network of a client is its IPv4 address, or the /64 of its IPv6 addr
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
     ['2001:db8:1:2::', '2001:db8:1:2::/64'],
     ['2001:db8::6', '2001:db8:0:0::/64'],
+    ['2001:0DB8:0:0000::7', '2001:db8:0:0::/64'],
     ['::1', '0:0:0:0::/64'],
     ['::', '0:0:0:0::/64'],
     ['', ''],
