@@ -1,8 +1,9 @@
 import { createHmac, generateKeyPairSync, randomUUID } from 'node:crypto'
 import t from 'tap'
-import { ROLES } from '../../../src/model/roles.js'
+import { ROLES, type Role } from '../../../src/model/roles.js'
 import { allRoutes } from '../../../src/api/routes.js'
 import { REQUIRED_ROLES } from '../../fixtures/contract/roles.js'
+import { INGEST_KEY } from '../../support/service.js'
 import {
   JWT_SECRET,
   eventually,
@@ -12,10 +13,12 @@ import {
 
 const service = await startLiveService(t)
 
-const ROUTES = allRoutes.map(({ method, path, role, body }) => ({
+const ROUTES = allRoutes.map(({ method, path, role, body, tokens, isOpenBeforeDuty }) => ({
   name: `${method.toUpperCase()} ${path}`,
   role,
   takesBody: body !== null,
+  isForUsers: tokens === 'none',
+  isOpenBeforeDuty: isOpenBeforeDuty === true,
 }))
 
 t.test('every route asks for the role of the table, and the table names no other route', (t) => {
@@ -66,6 +69,13 @@ const ask = (name: string, caller: Caller) => {
   })
 }
 
+const DOOR: readonly string[] = [
+  'unauthorized',
+  'token_expired',
+  'forbidden',
+  'password_change_required',
+]
+
 /** What a caller is refused with at the door of each route, '' when let in. */
 async function refusals(caller: Caller): Promise<Record<string, string>> {
   const found: Record<string, string> = {}
@@ -75,7 +85,7 @@ async function refusals(caller: Caller): Promise<Record<string, string>> {
   for (const { name } of logoutLast) {
     const { status, body } = await ask(name, caller)
     const code: string = body?.detail?.code ?? ''
-    const isDoor = ['unauthorized', 'token_expired', 'forbidden'].includes(code)
+    const isDoor = DOOR.includes(code)
     found[name] = status >= 500 ? `status ${status}` : isDoor ? `${status} ${code}` : ''
   }
   return found
@@ -85,23 +95,67 @@ async function refusals(caller: Caller): Promise<Record<string, string>> {
 const everywhere = (refusal: string): Record<string, string> =>
   Object.fromEntries(ROUTES.map(({ name, role }) => [name, role === 'public' ? '' : refusal]))
 
+/** What the table says of a role. */
+const ofRole = (role: Role): Record<string, string> =>
+  Object.fromEntries(
+    ROUTES.map(({ name }) => {
+      const needed = REQUIRED_ROLES[name] ?? ''
+      const isLet =
+        needed === 'public' || ROLES.findIndex((r) => r === needed) <= ROLES.indexOf(role)
+      return [name, isLet ? '' : '403 forbidden']
+    }),
+  )
+
 t.test(
   'a role is let into its routes and those of the roles below, and into no other',
   async (t) => {
     for (const role of ROLES) {
       const user = await service.newUser(role)
-      const expected = Object.fromEntries(
-        ROUTES.map(({ name }) => {
-          const needed = REQUIRED_ROLES[name] ?? ''
-          const isLet =
-            needed === 'public' || ROLES.findIndex((r) => r === needed) <= ROLES.indexOf(role)
-          return [name, isLet ? '' : '403 forbidden']
-        }),
-      )
-      t.same(await refusals({ token: user.access_token, id: user.id }), expected, role)
+      t.same(await refusals({ token: user.access_token, id: user.id }), ofRole(role), role)
     }
   },
 )
+
+const newToken = async (json: object): Promise<{ readonly id: string; readonly token: string }> => {
+  const { status, text, body } = await service.call('POST /api/api-tokens', { json })
+  if (status !== 201) throw new Error(text)
+  return body
+}
+
+t.test('an API token is let in as its role is, but for what is for users', async (t) => {
+  for (const role of ['viewer', 'superadmin'] as const) {
+    const { id, token } = await newToken({ name: role, role })
+    const expected = ofRole(role)
+    for (const { name, isForUsers } of ROUTES) if (isForUsers) expected[name] = '403 forbidden'
+    t.same(await refusals({ token, id }), expected, role)
+  }
+})
+
+t.test('who lost a role is let in nowhere that the role below is not', async (t) => {
+  const user = await service.newUser('superadmin')
+  await service.call(`PUT /api/users/${user.id}/role`, { json: { role: 'manager' } })
+  t.same(await refusals({ token: user.access_token, id: user.id }), ofRole('manager'))
+})
+
+t.test('who has a temporary password can do nothing before it is changed', async (t) => {
+  const [email, password] = ['temporary@example.com', 'for the first log-in']
+  const json = { email, password, role: 'superadmin', temporary: true }
+  const { id } = (await service.call('POST /api/users', { json })).body
+  const { access_token: token } = await service.login(email, password)
+  const seen = await refusals({ token, id })
+  for (const { name, role, isOpenBeforeDuty } of ROUTES) {
+    const isOpen = role === 'public' || isOpenBeforeDuty
+    t.equal(seen[name], isOpen ? '' : '403 password_change_required', name)
+  }
+  const other = await service.newUser('viewer')
+  // The log-out ended the session.
+  const { access_token: next } = await service.login(email, password)
+  const given = { token: next, json: { password: 'not for this user' } }
+  t.match(await service.call(`PUT /api/users/${other.id}/password`, given), {
+    status: 403,
+    body: { detail: { code: 'password_change_required' } },
+  })
+})
 
 t.test('without a good access token only the public routes are open', async (t) => {
   const disabled = await service.newUser('superadmin')
@@ -109,11 +163,28 @@ t.test('without a good access token only the public routes are open', async (t) 
   const deleted = await service.newUser('superadmin')
   await service.call(`DELETE /api/users/${deleted.id}`)
   const refresh = (await service.newUser('superadmin')).refresh_token
+  const out = (await service.newUser('superadmin')).access_token
+  await service.call('POST /api/auth/logout', { token: out })
+  const changed = await service.newUser('superadmin')
+  const { access_token: other } = await again(changed)
+  const json = { password: 'another password', current_password: changed.password }
+  await service.call(`PUT /api/users/${changed.id}/password`, { token: other, json })
+  const reset = await service.newUser('superadmin')
+  await service.call(`PUT /api/users/${reset.id}/password`, { json: { password: json.password } })
+  const revoked = await newToken({ name: 'revoked', role: 'superadmin' })
+  await service.call(`DELETE /api/api-tokens/${revoked.id}`)
+  const brief = await newToken({ name: 'brief', role: 'superadmin', expires_at: 'now+1s' })
   const bad: Record<string, string | null> = {
     'nobody at all': null,
     'a disabled user': disabled.access_token,
     'a deleted user': deleted.access_token,
     'a refresh token as access token': refresh,
+    'a session that was logged out': out,
+    'a session before a new password': changed.access_token,
+    'a session before a password that an admin set': reset.access_token,
+    'a revoked API token': revoked.token,
+    'an API token that there is not': `lat_${'x'.repeat(40)}`,
+    'an ingest key': INGEST_KEY,
     'another HMAC': forge({ alg: 'HS512', hash: 'sha512' }),
     'alg none': forge({ alg: 'none', hash: 'none' }),
     'RS256 in the header, HMAC with our secret': forge({ alg: 'RS256' }),
@@ -125,7 +196,8 @@ t.test('without a good access token only the public routes are open', async (t) 
     t.same(seen, everywhere('401 unauthorized'), what)
   }
   const expired = forge({ claims: { exp: Math.floor(Date.now() / 1000) - 1 } })
-  t.same(await refusals({ token: expired, id: randomUUID() }), everywhere('401 token_expired'))
+  for (const token of [expired, brief.token])
+    t.same(await refusals({ token, id: randomUUID() }), everywhere('401 token_expired'))
   const good = forge({ claims: { exp: inAnHour } })
   t.equal(
     (await service.call('GET /api/auth/me', { token: good })).status,

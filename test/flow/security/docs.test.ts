@@ -1,9 +1,16 @@
-/** What senders and users have written, shown by the docs in a real browser: text, and never more than that. */
+/** What senders and users have written, shown by the docs and the page in a real browser: text, and never more than that. */
 import { createHmac } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { WEBHOOK_SECRET, collect, settled, startLiveService } from '../../support/live-service.js'
+import {
+  WEBHOOK_SECRET,
+  collect,
+  settled,
+  startLiveService,
+  type LiveService,
+} from '../../support/live-service.js'
 import { isMissing, openBrowser } from '../../support/page.js'
+import { INGEST_KEY } from '../../support/service.js'
 import { webhook } from '../../support/webhooks.js'
 
 /** Each makes an element with the attribute `data-evil`, or sets `evil`, where it is read as HTML or run. */
@@ -18,6 +25,78 @@ const SCRIPTS = [
 ]
 const password = 'long enough for it'
 const email = '<img/data-evil/src=x/onerror=evil=1>@example.com'
+
+const LINKS = '[...document.querySelectorAll("a[href]")].map((link) => link.href)'
+
+/** Has users write it wherever they name or explain something. @returns the screens that show it */
+async function writeEverywhere(service: LiveService): Promise<readonly string[]> {
+  const [script = ''] = SCRIPTS
+  const made = async (path: string, json: object) => {
+    const reply = await service.call(`POST /api/${path}`, { json })
+    if (reply.status !== 201) throw new Error(`${path}: ${reply.text}`)
+    return reply.body
+  }
+  const matchers = [{ field: 'source', value: script }]
+  const view = { screen: 'explore', params: `q=${encodeURIComponent(JSON.stringify(script))}` }
+  const shown = { is_for_all: true, is_default: false }
+  await made('saved-views', { ...view, ...shown, name: script, kind: 'view' })
+  for (const kind of ['series', 'top', 'number', 'table'])
+    await made('saved-views', { ...view, ...shown, name: script, kind, dashboard: script })
+  const rule = await made('alert-rules', {
+    name: script,
+    severity: 'P1',
+    owner: script,
+    note: script,
+    runbook: `https://wiki.example.com/"${script}`,
+    q: JSON.stringify(script),
+    kind: { type: 'threshold', window: '1m', op: '>', fire: 1_000 },
+  })
+  const url = `http://127.0.0.1:9/${script.replaceAll(' ', '/')}`
+  await made('notification-channels', { name: script, target: { type: 'webhook', url } })
+  await made('silences', { matchers, reason: script, ends_at: 'now+1h' })
+  const often = { time_zone: 'UTC', days: ['mon'], from: '01:00', to: '02:00' }
+  await made('maintenance-windows', { name: script, reason: script, matchers, ...often })
+  const incident = await made('incidents', { title: script, severity: 'P1', description: script })
+  await made(`incidents/${incident.id}/notes`, { text: script })
+  await made('applications', { name: script })
+  await made('ingest-keys', { name: script })
+  await made('api-tokens', { name: script })
+  await collect(service, 'POST /ingest', {
+    token: INGEST_KEY,
+    body: JSON.stringify({ source: 'legacy', timestamp: script, message: script }),
+  })
+  const { items } = (await service.call('GET /api/logs?limit=1&severity=ERROR')).body
+  const [{ id, template_id: template }] = items
+  const priority = { priority: 'P1', reason: script }
+  await service.call(`PATCH /api/logs/${id}/priority`, { json: priority })
+  await service.call(`PUT /api/logs/meta/templates/${template}/note`, { json: { text: script } })
+  await settled(service)
+  return [
+    'explore',
+    `explore?id=${id}`,
+    'explore?as=table',
+    'explore?as=templates',
+    `explore?q=${encodeURIComponent(`"${script}" (`)}`,
+    `events/${id}`,
+    'templates',
+    `templates/${template}`,
+    'overview',
+    `overview/${encodeURIComponent(script)}`,
+    'alerts',
+    'alerts/rules',
+    `alerts/rules/${rule.id}`,
+    'alerts/quiet',
+    'alerts/channels',
+    'incidents',
+    `incidents/${incident.id}`,
+    'sources',
+    'sources/dead-letters',
+    'sources/keys',
+    'admin/users',
+    'admin/tokens',
+    'admin/audit',
+  ]
+}
 
 t.test(
   'scripts in what is shown are text',
@@ -135,6 +214,21 @@ t.test(
       await isClean(path, other)
       await other.close()
     }
+
+    t.comment('every screen of the page')
+    hosts.clear()
+    for (const path of await writeEverywhere(service)) {
+      await page.goto(`${service.api}/${path}`, { waitUntil: 'networkidle' })
+      await page.waitForSelector('main:has-text("data-evil")')
+      await isClean(path)
+      const links = await page.evaluate<string[]>(LINKS)
+      t.same(
+        links.filter((link) => !link.startsWith(service.api) && !/^(?:blob|data):/.test(link)),
+        [],
+        `${path} leads nowhere else`,
+      )
+    }
+    t.same([...hosts], [own], 'nothing was asked of others')
 
     t.comment('no page has it in a frame')
     await page.goto('about:blank')
