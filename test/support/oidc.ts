@@ -11,15 +11,13 @@ export interface TestProvider {
   readonly issuer: string
   /** Who is logged in at the provider now; null refuses. */
   account: string | null
-  /** Whether it publishes another key than it signs with. */
-  isForged: boolean
   readonly claims: Map<string, Claims>
   readonly close: () => Promise<void>
 }
 
 export const CLIENT = { client_id: 'logs', client_secret: 'a secret for the tests of log-ins' }
 
-const keyPair = () => {
+export const keyPair = () => {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const named = { kid: 'signer', alg: 'RS256', use: 'sig' }
   return {
@@ -37,7 +35,6 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
   const test: TestProvider = {
     issuer,
     account: null,
-    isForged: false,
     claims: new Map(),
     close: async () => {
       server.closeAllConnections()
@@ -60,10 +57,6 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
   })
   const callback = provider.callback()
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    if (request.url === '/jwks' && test.isForged) {
-      response.setHeader('Content-Type', 'application/json')
-      return void response.end(JSON.stringify({ keys: [keyPair().publicKey] }))
-    }
     if (request.url?.startsWith('/interaction/') !== true) return callback(request, response)
     const { prompt, params, session } = await provider.interactionDetails(request, response)
     const merge = { mergeWithLastSubmission: prompt.name !== 'login' }
@@ -82,6 +75,43 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
     await provider.interactionFinished(request, response, result, merge)
   }
   return test
+}
+
+export interface Forger {
+  readonly issuer: string
+  /** What the token endpoint replies beside the access token. */
+  answer: () => object
+  /** The subject of the userinfo. */
+  userinfo: string
+}
+
+/** A provider that answers whatever a test wants. */
+export async function startForger(
+  t: { teardown(end: () => void): void },
+  keys: readonly object[],
+): Promise<Forger> {
+  const server = createServer((request, response) => {
+    const replies: Readonly<Record<string, () => object>> = {
+      '/.well-known/openid-configuration': () => ({
+        issuer: forger.issuer,
+        authorization_endpoint: `${forger.issuer}/auth`,
+        token_endpoint: `${forger.issuer}/token`,
+        userinfo_endpoint: `${forger.issuer}/me`,
+        jwks_uri: `${forger.issuer}/jwks`,
+      }),
+      '/jwks': () => ({ keys }),
+      '/token': () => ({ access_token: 'x', token_type: 'Bearer', ...forger.answer() }),
+      '/me': () => ({ sub: forger.userinfo }),
+    }
+    response.setHeader('Content-Type', 'application/json')
+    response.end(JSON.stringify(replies[request.url ?? '']?.() ?? {}))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => void server.close())
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const forger: Forger = { issuer, answer: () => ({}), userinfo: 'ann' }
+  return forger
 }
 
 /** A browser that keeps cookies by the host and port, and follows redirects one by one. */

@@ -152,7 +152,8 @@ async function claimsOf(
     idTokenExpected: true,
   })
   const claims = tokens.claims()
-  if (claims === undefined) throw failed()
+  // All users without a subject would be one.
+  if (claims === undefined || claims.sub === '') throw failed()
   if (config.serverMetadata().userinfo_endpoint === undefined) return claims
   const more = await client.fetchUserInfo(config, tokens.access_token, claims.sub)
   return { ...more, ...claims }
