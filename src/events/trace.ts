@@ -10,6 +10,7 @@ import { isErrorOrWorse, type ListedEvent } from '../model/event.js'
 import { allOf, ofSources, type Query } from '../query/ast.js'
 import { toFilter } from './filter.js'
 import type { EventPage, EventQuery } from './page.js'
+import { END_MS } from './range-rows.js'
 
 export interface Span {
   readonly event: ListedEvent
@@ -45,6 +46,8 @@ export interface TraceQuery {
 
 export const MAX_SPANS = 2_000
 export const MAX_LOGS = 1_000
+/** A longer span, such as one in nanoseconds, has no end that a date can hold. */
+const MAX_DURATION_MS = END_MS
 
 type ReadPage = (query: EventQuery, signal?: AbortSignal) => Promise<EventPage>
 
@@ -84,14 +87,19 @@ export function createTraceReader(page: ReadPage) {
 /** @param events in the order of time */
 function toTree(events: readonly ListedEvent[]): readonly Span[] {
   const bySpanId = new Map<string, ListedEvent>()
-  for (const event of events)
-    if (event.spanId !== '' && !bySpanId.has(event.spanId)) bySpanId.set(event.spanId, event)
+  for (const event of events) {
+    const id = event.spanId.toLowerCase()
+    if (id !== '' && !bySpanId.has(id)) bySpanId.set(id, event)
+  }
+  const parentOf = (event: ListedEvent): ListedEvent | null => {
+    const parent = bySpanId.get(parentIdOf(event).toLowerCase()) ?? null
+    return parent === event ? null : parent
+  }
   const children = new Map<ListedEvent | null, ListedEvent[]>()
   for (const event of events) {
-    const parent = bySpanId.get(textTag(event, 'parent_span_id')) ?? null
-    const above = parent === event ? null : parent
-    const known = children.get(above)
-    if (known === undefined) children.set(above, [event])
+    const parent = parentOf(event)
+    const known = children.get(parent)
+    if (known === undefined) children.set(parent, [event])
     else known.push(event)
   }
   const spans: Span[] = []
@@ -108,9 +116,22 @@ function toTree(events: readonly ListedEvent[]): readonly Span[] {
     }
   }
   for (const root of children.get(null) ?? []) place(root)
-  // Spans that name each other as parents.
-  for (const event of events) if (!placed.has(event)) place(event)
+  for (const event of events) if (!placed.has(event)) place(inCycleAbove(event, parentOf))
   return spans
+}
+
+/** The first of the spans above one that name each other as parents. */
+function inCycleAbove(
+  event: ListedEvent,
+  parentOf: (event: ListedEvent) => ListedEvent | null,
+): ListedEvent {
+  const passed = new Set<ListedEvent>()
+  let at = event
+  while (!passed.has(at)) {
+    passed.add(at)
+    at = parentOf(at) ?? at
+  }
+  return at
 }
 
 function toSpan(
@@ -118,19 +139,23 @@ function toSpan(
   depth: number,
   bySpanId: ReadonlyMap<string, ListedEvent>,
 ): Span {
-  const parentSpanId = textTag(event, 'parent_span_id')
-  const duration = Number(event.tags['duration_ms'] ?? Number.NaN)
+  const parentSpanId = parentIdOf(event)
+  const duration = textTag(event, 'duration_ms')
+  const durationMs = duration === '' ? Number.NaN : Number(duration)
   return {
     event,
     parentSpanId,
-    hasParent: bySpanId.has(parentSpanId),
+    hasParent: bySpanId.has(parentSpanId.toLowerCase()),
     depth,
-    durationMs: Number.isFinite(duration) && duration >= 0 ? duration : null,
+    durationMs: durationMs >= 0 && durationMs <= MAX_DURATION_MS ? durationMs : null,
     kind: textTag(event, 'kind'),
     isError: isErrorOrWorse(event.severity),
     statusMessage: textTag(event, 'status_message'),
   }
 }
+
+/** As the query language does, the tree compares ids of spans in any case. */
+const parentIdOf = (event: ListedEvent): string => textTag(event, 'parent_span_id')
 
 function textTag({ tags }: ListedEvent, name: string): string {
   const value = tags[name]

@@ -1,6 +1,7 @@
 /** The questions beside the list: histogram, facets, stats, context, traces, what changed, and the forms of the list. */
 import t from 'tap'
 import { HOUR_MS } from '../../../src/model/time.js'
+import { seeded } from '../../support/landing.js'
 import { settled, startLiveService } from '../../support/live-service.js'
 
 // oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
@@ -237,6 +238,58 @@ void t.test('a trace is a tree of spans with its logs', async (t) => {
   t.match(trace, { error_count: 1, sources: ['bank', 'shop'], duration_ms: 2000 })
   await get('/api/traces/none', 404)
 })
+
+void t.test(
+  'whatever its spans name as parents, a trace has each once, behind its parent',
+  async (t) => {
+    const seed = Number(process.env['SEED'] ?? 4)
+    t.comment(`SEED=${seed}`)
+    const random = seeded(seed)
+    const below = (most: number): number => Math.floor(random() * most)
+    const durations = [5, '5', 0.25, 1e20, '1e999', -1, '', true, [5]]
+    const SHOWN = new Map<unknown, number>([
+      [5, 5],
+      ['5', 5],
+      [0.25, 0.25],
+    ])
+    // Ids occur twice or not at all, and in both cases; parents may be the span itself or one below it.
+    const sent = Array.from({ length: 80 }, (_, i) => ({
+      ...line(2100 + below(5), `step ${i}`, { type: 'trace', trace_id: 'forest' }),
+      span_id: ['', 'S', 's'][below(3)] + String(below(60)),
+      tags: { parent_span_id: `s${below(60)}`, duration_ms: durations[below(durations.length)] },
+    }))
+    await ingest(sent)
+    await settled(service)
+    const { spans, duration_ms: whole } = await get('/api/traces/FOREST')
+    t.equal(spans.length, sent.length)
+    t.same(new Set(spans.map(({ name }: any) => name)), new Set(sent.map(({ message }) => message)))
+    t.ok(whole <= 4005, 'what is no duration counts for nothing')
+    const inOrder = spans.toSorted(
+      (a: any, b: any) => a.offset_ms - b.offset_ms || a.event_id - b.event_id,
+    )
+    const named = (id: string): any =>
+      inOrder.find(({ span_id: own }: any) => own.toLowerCase() === id.toLowerCase())
+    const path: any[] = []
+    for (const span of spans) {
+      const parent = named(span.parent_span_id)
+      path.length = span.depth
+      t.equal(span.has_parent, parent !== undefined)
+      if (span.depth > 0) t.equal(path.at(-1), parent, `${span.name} is below its parent`)
+      else t.ok(isRoot(span), `${span.name} is a root`)
+      path.push(span)
+      const sentSpan = sent.find(({ message }: any) => message === span.name)
+      t.equal(span.duration_ms, SHOWN.get(sentSpan?.tags.duration_ms) ?? null)
+    }
+    /** Whether it has no other span above it, or is above itself. */
+    function isRoot(span: any): boolean {
+      const passed = new Set<any>()
+      for (let at = span; at !== undefined && !passed.has(at); at = named(at.parent_span_id))
+        passed.add(at)
+      const parent = named(span.parent_span_id)
+      return parent === undefined || [...passed].some((one) => named(one.parent_span_id) === span)
+    }
+  },
+)
 
 void t.test('what changed in a span, against the time before', async (t) => {
   const body = { q: 'source:shop', start_time: at(1800), end_time: at(1919) }

@@ -1,8 +1,14 @@
-/** Random queries, in every order and depth, give the events that a comparison of each event in JavaScript gives. */
+/**
+ * Random queries, in every order and depth, give the events that a comparison of each event in JavaScript gives: list, live tail
+ * and export.
+ */
 import * as fc from 'fast-check'
 import { t as suite, test } from 'tap'
+import { createArrivalReader } from '../../../src/events/arrivals.js'
 import { createEvents } from '../../../src/events/events.js'
+import { toExportLines } from '../../../src/events/export-columns.js'
 import type { EventQuery } from '../../../src/events/page.js'
+import { resolveNames } from '../../../src/events/resolve.js'
 import { HOUR_MS } from '../../../src/model/time.js'
 import type { Query } from '../../../src/query/ast.js'
 import { parseQuery } from '../../../src/query/parser.js'
@@ -28,6 +34,8 @@ suite.teardown(() => server.stop())
 const SEED = Number(process.env['SEED'] ?? 3)
 const RUNS = Number(process.env['RUNS'] ?? 250)
 const EVENTS = 400
+/** Of so many queries one is asked of the live tail, and one of the export. */
+const EACH = Number(process.env['EACH'] ?? 4)
 
 /** The rows of an event: some of its occurrences are repeats a second later. */
 const rowsOf = (made: MadeEvent, id: number): readonly object[] => {
@@ -83,23 +91,64 @@ void test('a query lists the events that a comparison of each event gives', asyn
       after = { tsMs: last.timestampMs, id: last.id }
     }
   }
-  let [some, most] = [0, 0]
-  const isSame = async (asked: Query): Promise<boolean> => {
-    const line = printQuery(asked)
+  const arrivals = createArrivalReader(store)
+  const newest = await arrivals.newest()
+  const tailed = async (query: Query): Promise<readonly number[]> => {
+    const { matched, events: arrived } = await arrivals.read({
+      query: resolveNames(query, names),
+      redirects: NAMES.redirects,
+      after: newest.map(([shard]) => [shard, 0]),
+      upTo: newest,
+      limit: EVENTS,
+      nowMs: END_MS,
+    })
+    if (matched !== arrived.length) throw new Error(`${matched} matched`)
+    return arrived.map(({ id }) => id)
+  }
+  const exported = async (q: string): Promise<readonly number[]> => {
+    const filter = filterOf({ q }, names, NAMES.redirects)
+    const lines = toExportLines('ndjson', ['id'], NAMES.redirects)
+    const query = { filter, fromMs: FROM_MS, toMs: END_MS, order: 'desc', after: null } as const
+    const asker = {
+      ask: <T>(work: () => Promise<T>) => work(),
+      signal: new AbortController().signal,
+    }
+    let text = ''
+    for await (const { bytes } of events.exported({ ...query, lines }, asker))
+      text += Buffer.from(bytes).toString()
+    return text
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line).id)
+  }
+  let [some, most, asked] = [0, 0, 0]
+  const isSame = async (query: Query): Promise<boolean> => {
+    const line = printQuery(query)
     const { query: parsed } = parseQuery(line)
     if (parsed === null) throw new Error(`${line} is no query`)
     const wanted = all
       .filter((one) => one.tsMs < END_MS && isMeant(one, parsed, model))
       .toSorted((a, b) => b.tsMs - a.tsMs || b.id - a.id)
       .map(({ id }) => id)
-    const got = await list(line)
     if (wanted.length > 0 && wanted.length < EVENTS) some += 1
     most = Math.max(most, wanted.length)
-    if (got.join() === wanted.join()) return true
+    compare('list', line, wanted, await list(line))
+    asked += 1
+    if (asked % EACH === 0) compare('tail', line, wanted, await tailed(parsed))
+    if ((asked + 1) % EACH === 0) compare('export', line, wanted, await exported(line))
+    return true
+  }
+  const compare = (
+    what: string,
+    line: string,
+    wanted: readonly number[],
+    got: readonly number[],
+  ): void => {
+    if (got.join() === wanted.join()) return
     const missing = all.find(({ id }) => wanted.includes(id) && !got.includes(id))
     const surplus = all.find(({ id }) => !wanted.includes(id) && got.includes(id))
     throw new Error(
-      `${line}\nmissing ${JSON.stringify(missing)}\nsurplus ${JSON.stringify(surplus)}`,
+      `${what} of ${line}\nmissing ${JSON.stringify(missing)}\nsurplus ${JSON.stringify(surplus)}`,
     )
   }
   await fc.assert(fc.asyncProperty(anyTellingQuery, isSame), { seed: SEED, numRuns: RUNS })

@@ -14,6 +14,7 @@ export function toSpan(item: JsonRecord, { fields, tags: common }: Common): Json
   const { name, startTimeUnixNano: startMs } = item
   const status = (item['status'] ?? {}) as JsonRecord // of the form of a status
   const [traceId, spanId] = [idOf(item['traceId']), idOf(item['spanId'])]
+  const own = tagsOf(item, status)
   return {
     ...fields,
     type: 'trace',
@@ -23,7 +24,8 @@ export function toSpan(item: JsonRecord, { fields, tags: common }: Common): Json
     trace_id: traceId,
     span_id: spanId,
     dedup_key: spanId === '' ? undefined : `${traceId}${spanId}`.slice(0, 256),
-    tags: { ...tagsOf(item, status), ...attributesOf(item), ...common },
+    // An attribute of the same name would break the tree of the trace.
+    tags: { ...own, ...attributesOf(item), ...common, ...own },
   }
 }
 

@@ -159,7 +159,7 @@ void test('a span becomes a trace with its duration, parent, events and status',
   })
   const failed = span({
     status: { code: 2, message: 'timeout' },
-    attributes: [text('http.method', 'GET')],
+    attributes: [text('http.method', 'GET'), text('parent_span_id', 'none')],
     events: [{ timeUnixNano: `${AT + 1}123456`, name: 'retry', attributes: [text('n', '1')] }],
     links: [{ traceId: SPAN + SPAN, spanId: SPAN }],
   })
