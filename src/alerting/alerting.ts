@@ -7,7 +7,7 @@ import type { Alerts } from '../records/alerts.js'
 import type { Incidents } from '../records/incidents.js'
 import type { Log } from '../telemetry/log.js'
 import { createBacktest } from './backtest.js'
-import { ChannelDoc, createChannels, type Channel } from './channel.js'
+import { ChannelDoc, createChannels, type Channel, type Channels } from './channel.js'
 import type { CountDeps } from './count.js'
 import { createCountReader } from './counts.js'
 import { createFacts } from './facts.js'
@@ -20,7 +20,7 @@ import { createAlertLog } from './log.js'
 import { createProjection } from './projection.js'
 import { RuleDoc, type Rule } from './rule.js'
 import type { Smtp } from '../lib/smtp.js'
-import type { Seal } from '../coordination/seal.js'
+import { WAY_BACK, type Seal } from '../coordination/seal.js'
 import { createRules } from './rules.js'
 import {
   createMaintenanceWindows,
@@ -63,6 +63,7 @@ export function createAlerting(deps: AlertingDeps) {
     records: entities.collection<Channel>('notification_channel', ChannelDoc),
     seal: deps.seal,
   })
+  warnOfUnreadable(channels, log)
   const rules = createRules({ records: ruleRecords, channels })
   const { silences, maintenanceWindows } = openQuiet(entities)
   const send = createSend({ mayBePrivate: deps.mayBePrivate, smtp: deps.smtp })
@@ -114,6 +115,17 @@ export function createAlerting(deps: AlertingDeps) {
       },
     }),
   }
+}
+
+function warnOfUnreadable({ list, targetOf }: Pick<Channels, 'list' | 'targetOf'>, log: Log): void {
+  const names = list()
+    .filter((channel) => targetOf(channel) === null)
+    .map(({ fields }) => fields.name)
+  if (names.length > 0)
+    log.error(
+      { count: names.length, channels: names.slice(0, 20) },
+      `notification channels were sealed with another DATA_KEY, and get no notices: ${WAY_BACK}, or enter them anew`,
+    )
 }
 
 const openQuiet = (entities: Entities) => ({

@@ -11,6 +11,11 @@ export interface Seal {
   readonly open: (sealed: string, context: string) => string | null
 }
 
+/** For who changed the key; see `openSeal`. */
+export const WAY_BACK =
+  'set DATA_KEY to the former one (where it was never set: the file data-key of DATA_DIR or its backup, or, of instances ' +
+  'that share a database, the former JWT_SECRET)'
+
 const IV_BYTES = 12
 const TAG_BYTES = 16
 

@@ -85,7 +85,7 @@ void test('a new password for a user, with the service running and stopped, ends
     t.notMatch(readFileSync(join(env.DATA_DIR, name), 'utf8'), next)
 })
 
-void test('the operator removes a second factor, with the service running and stopped', async (t) => {
+void test('the operator removes a second factor, with the service running and stopped; another DATA_KEY is told', async (t) => {
   const env = { DATA_DIR: tempDataDir(t), ...KNOWN }
   const reset = () => runToEnd(env, ['reset-second-factor', ADMIN.email.toUpperCase()])
   let service = await startService(t, env)
@@ -106,10 +106,15 @@ void test('the operator removes a second factor, with the service running and st
   t.equal((await call('GET', '/api/auth/me')).status, 401, 'the session has ended')
   t.equal(await logInStatus(service, ADMIN.password), 200)
   t.match(await reset(), { code: 1, stderr: 'there is no second factor' })
+  const target = { type: 'webhook', url: 'https://hooks.example.com/x', secret: 'of the receiver' }
+  await (await logIn(service)).call('POST', '/api/notification-channels', { name: 'hook', target })
   await enrolled()
   await service.stop()
   t.match(await reset(), { code: 0, stdout: said })
-  service = await startService(t, env)
+  service = await startService(t, { ...env, DATA_KEY: 'another key than the data directory has' })
+  const told = /"channels":\["hook"\].*notification channels were sealed with another DATA_KEY/
+  t.match(service.log(), told)
+  t.notMatch(service.log(), 'second factors were sealed', 'there is none')
   const { get } = await logIn(service)
   t.match(JSON.stringify(await get('/api/monitoring/audit?limit=50')), '"resetSecondFactor"')
 })

@@ -22,7 +22,7 @@ import { isLocalSuperadmin, UserDoc, type User } from './user.js'
 import { createUsers, type Users } from './users.js'
 import type { Config } from '../../config.js'
 import { ConfigError } from '../../settings/setting.js'
-import type { Seal } from '../../coordination/seal.js'
+import { WAY_BACK, type Seal } from '../../coordination/seal.js'
 import type { Log } from '../../telemetry/log.js'
 import type { WithLock } from '../../coordination/lock.js'
 import type { Collection } from '../../coordination/collection.js'
@@ -85,6 +85,7 @@ export async function openAccounts(config: Config, deps: AccountDeps): Promise<A
     temporaryMs: config.temporaryPasswordHours * HOUR_S * 1000,
   })
   const secondFactors = openSecondFactors(records, passwords, deps)
+  warnOfUnreadable(secondFactors, log)
   tellOfChanges(records, deps)
   const tokens = createTokens({
     secret: jwtSecret,
@@ -149,6 +150,16 @@ const openSecondFactors = (
       if (code === 'code_reused') mailer?.send(codeReused(to))
     },
   })
+
+function warnOfUnreadable(secondFactors: SecondFactors, log: Log): void {
+  const users = secondFactors.unreadable()
+  if (users.length > 0)
+    log.error(
+      { count: users.length, users: users.slice(0, 20) },
+      `second factors were sealed with another DATA_KEY, and no code of an app is taken for them: ${WAY_BACK}, or have ` +
+        'them removed (npm run reset-second-factor); recovery codes work',
+    )
+}
 
 const openLogins = (
   config: Config,

@@ -43,6 +43,8 @@ export interface SecondFactors {
   /** Uses up a code of a user who has a second factor.
    * @throws AppError second_factor_required without a code, invalid_code, code_reused */
   readonly spend: (id: string, code: string | undefined) => Promise<void>
+  /** The e-mails of users whose keys were sealed with another key, so that no code of their app is taken. */
+  readonly unreadable: () => string[]
 }
 
 interface Enrolment {
@@ -123,6 +125,14 @@ export function createSecondFactors(deps: SecondFactorDeps): SecondFactors {
       return email
     },
     spend,
+    unreadable: () =>
+      entities
+        .list()
+        .filter(
+          ({ id, secondFactor }) =>
+            secondFactor !== undefined && deps.seal.open(secondFactor.sealed, id) === null,
+        )
+        .map(({ email }) => email),
   }
 }
 
@@ -148,8 +158,9 @@ function createEnrolment(deps: SecondFactorDeps): Pick<SecondFactors, 'begin' | 
       await deps.consume(id)
       await change(id, ({ pendingFactor, ...user }) => {
         const { sealed, expiresAtMs } = pendingFactor ?? { sealed: '', expiresAtMs: 0 }
-        if (expiresAtMs <= nowMs()) throw nothingBegun()
-        const lastStep = stepOf(openKey(seal, sealed, id), digitsOf(code), nowMs())
+        const secret = seal.open(sealed, id)
+        if (expiresAtMs <= nowMs() || secret === null) throw nothingBegun()
+        const lastStep = stepOf(secret, digitsOf(code), nowMs())
         if (lastStep === null) throw invalidCode()
         return { ...user, secondFactor: { sealed, lastStep, recovery, sinceMs: nowMs() } }
       })
@@ -174,13 +185,20 @@ const createSpend =
     if (entities.get(id)?.secondFactor === undefined) return
     if (code === undefined) throw codeRequired()
     const digits = digitsOf(code)
+    const keyOf = ({ sealed }: Factor): string => {
+      const secret = seal.open(sealed, id)
+      if (secret === null) throw unreadableKey()
+      return secret
+    }
     // Recovery codes can't be guessed, so that they work for a user whose codes somebody has guessed at.
     if (digits !== '') await consume(id)
     await entities.update(id, (user) => {
       const factor = user?.secondFactor
       if (user === null || factor === undefined) return user
-      const step = digits === '' ? null : stepOf(openKey(seal, factor.sealed, id), digits, nowMs())
-      const spent = digits === '' ? afterRecovery(factor, code) : afterStep(factor, step)
+      const spent =
+        digits === ''
+          ? afterRecovery(factor, code)
+          : afterStep(factor, stepOf(keyOf(factor), digits, nowMs()))
       if (typeof spent !== 'string') return { ...user, secondFactor: spent }
       onWrong(user, spent)
       throw spent === 'code_reused' ? codeReused() : invalidCode()
@@ -207,14 +225,6 @@ function stepOf(secret: string, digits: string, timestamp: number): number | nul
   return delta === null ? null : totp.counter({ timestamp }) + delta
 }
 
-/** @throws Error when the key of the seal has changed, which an operator has to know */
-function openKey(seal: Seal, sealed: string, id: string): string {
-  const secret = seal.open(sealed, id)
-  if (secret === null)
-    throw new Error(`the second factor of user ${id} was sealed with another key: see DATA_KEY`)
-  return secret
-}
-
 /** @returns the six digits of an app's code, however it groups them; '' for any other text */
 function digitsOf(code: string): string {
   const text = code.replaceAll(/[\s-]/g, '')
@@ -235,6 +245,12 @@ const hashOf = (code: string): string =>
 const codeRequired = (): AppError =>
   new AppError('second_factor_required', 'a code of the second factor is required')
 const invalidCode = (): AppError => new AppError('invalid_code', 'the code is wrong')
+const unreadableKey = (): AppError =>
+  new AppError(
+    'invalid_code',
+    'codes of the app can not be checked, because the key of this service was changed: use a recovery code, or ask an admin ' +
+      'to remove the second factor',
+  )
 const codeReused = (): AppError =>
   new AppError('code_reused', 'the code was used already: wait for the next one')
 const noFactor = (): AppError => new AppError('not_found', 'there is no second factor')

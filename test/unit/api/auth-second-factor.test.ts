@@ -218,14 +218,23 @@ void test('what is stored shows neither the key nor a recovery code', async (t) 
   t.equal(createSeal('a key for tests').open(sealed, 'another user'), null)
 })
 
-void test('with another key of the data directory a code is an error, and a recovery code works', async (t) => {
-  const { users, id, logIn, recovery, codeNow } = await enrolled(t)
+void test('with another key of the data directory a recovery code works, and codes of the app are told why not', async (t) => {
+  const { users, id, logIn, recovery, codeNow, services } = await enrolled(t)
+  t.strictSame(services.secondFactors.unreadable(), [])
   const sealed = createSeal('the key of yesterday').seal('JBSWY3DPEHPK3PXP', id)
   await users.update(id, (user) =>
     user?.secondFactor === undefined
       ? user
-      : { ...user, secondFactor: { ...user.secondFactor, sealed } },
+      : {
+          ...user,
+          secondFactor: { ...user.secondFactor, sealed },
+          pendingFactor: { sealed, expiresAtMs: Date.now() * 2 },
+        },
   )
-  t.equal(code(await logIn(codeNow())), '500 internal_error')
+  const refused = await logIn(codeNow())
+  t.equal(code(refused), '401 invalid_code')
+  t.match(JSON.stringify(refused.body), /recovery code/)
+  t.strictSame(services.secondFactors.unreadable(), [login.email])
+  await t.rejects(services.secondFactors.confirm(id, codeNow()), { code: 'not_found' })
   t.equal((await logIn(recovery[0])).status, 200)
 })
