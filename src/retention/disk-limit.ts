@@ -99,6 +99,8 @@ const ONLY_TODAY =
 
 /** ClickHouse needs some MiB of disk to store one row. When a start fails with less free space than this, the error says that the disk is full. */
 const LEAST_FREE_BYTES = 16 * 1024 * 1024
+/** An embedded ClickHouse that starts makes about as many files (inodes). */
+const LEAST_FREE_FILES = 300
 
 /**
  * On a full disk a start fails in many ways.
@@ -108,13 +110,16 @@ const LEAST_FREE_BYTES = 16 * 1024 * 1024
  */
 export async function explainFullDisk(dataDir: string, cause: unknown): Promise<Error | null> {
   for (const dir of ['', 'wal', 'clickhouse'].map((name) => join(dataDir, name))) {
-    const disk = await diskOf(dir).catch(() => null)
+    const disk = await statfs(dir).catch(() => null)
     if (disk === null) continue
-    const freeBytes = disk.bytes - disk.usedBytes
-    if (freeBytes >= LEAST_FREE_BYTES) continue
+    const { bavail, bsize, files, ffree } = disk
+    const isFull = bavail * bsize < LEAST_FREE_BYTES
+    // Some file systems have no limit, and say 0.
+    if (!isFull && (files === 0 || ffree >= LEAST_FREE_FILES)) continue
+    const free = isFull ? `${bavail * bsize} bytes are free` : `${ffree} more files fit on it`
     const reason = cause instanceof Error ? cause.message : String(cause)
     return new Error(
-      `the disk of ${dir} is full (${freeBytes} bytes are free): make room on it and start again, nothing that was ` +
+      `the disk of ${dir} is full (${free}): make room on it and start again, nothing that was ` +
         `acknowledged is lost (${reason})`,
       { cause },
     )

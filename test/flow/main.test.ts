@@ -152,15 +152,22 @@ void test(
   { skip: !canMount && 'nothing can be mounted here' },
   async (t) => {
     const dataDir = tempDataDir(t)
-    for (const bytes of ['4k', '1m']) {
-      const mount = `mount -t tmpfs -o size=${bytes},mode=0700 tmpfs ${dataDir} && exec "$0" "$@"`
+    const free = {
+      'size=4k': 'bytes are free',
+      'size=1m': 'bytes are free',
+      'nr_inodes=120': 'files',
+    }
+    for (const [size, left] of Object.entries(free)) {
+      const mount = `mount -t tmpfs -o ${size},mode=0700 tmpfs ${dataDir} && exec "$0" "$@"`
       const { code, stderr } = await runToEnd(
         { DATA_DIR: dataDir },
         [],
         ['unshare', ...MOUNT, 'sh', '-c', mount],
       )
       t.equal(code, 1)
-      t.match(messagesOf(stderr), [new RegExp(`the disk of ${dataDir} is full .* make room`)])
+      t.match(messagesOf(stderr), [
+        new RegExp(`the disk of ${dataDir} is full .*${left}.* make room`),
+      ])
     }
   },
 )
