@@ -21,7 +21,7 @@ export const LISTENER_SETTINGS = {
   tlsCertFile: textSetting(
     'TLS_CERT_FILE',
     '',
-    'PEM file with the certificate chain of SYSLOG_TLS_PORT and OTLP_GRPC_PORT; read at the start',
+    'PEM file with the certificate chain of SYSLOG_TLS_PORT and OTLP_GRPC_PORT; read again when it was renewed',
   ),
   tlsKeyFile: textSetting('TLS_KEY_FILE', '', 'PEM file with its private key'),
   gelfPort: port('GELF_PORT', 'GELF over TCP and UDP'),

@@ -1,8 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { X509Certificate } from 'node:crypto'
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
 import { test, type Test } from 'tap'
 import {
   type Kinds,
@@ -33,6 +35,7 @@ import {
   startService,
   tempDataDir,
 } from '../support/service.js'
+import { eventually } from '../support/live-service.js'
 import { certificateIn } from '../support/certificate.js'
 import { runTool, without } from '../support/tools.js'
 
@@ -268,7 +271,17 @@ void test('shippers of other protocols than HTTP are understood', async (t) => {
   t.notMatch(service.log(), /"level":"error"/, 'and nothing went wrong')
 })
 
-void test('a certificate that is over is told at the start, and used', async (t) => {
+/** The fingerprint of the certificate that a port shows. */
+const shownBy = (port: number): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const options = { port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] }
+    const socket = connectTls(options, () => {
+      resolve(socket.getPeerCertificate().fingerprint256)
+      socket.destroy()
+    }).on('error', reject)
+  })
+
+void test('a certificate that is over is told at the start, and used; a renewed one is used without a restart', async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'listeners-'))
   t.teardown(() => rmSync(dir, { recursive: true, force: true }))
   const { cert, key } = certificateIn(dir)
@@ -278,10 +291,36 @@ void test('a certificate that is over is told at the start, and used', async (t)
   t.equal(code, 0, text)
   const service = await startService(t, {
     DATA_DIR: tempDataDir(t),
+    LOG_LEVEL: 'info',
     SYSLOG_TLS_PORT: '0',
+    OTLP_GRPC_PORT: '0',
     TLS_CERT_FILE: over,
     TLS_KEY_FILE: key,
   })
   t.match(service.log(), /the certificate of TLS_CERT_FILE is not valid/)
-  t.ok(portOf(service, 'syslog TLS') > 0)
+  const ports = [portOf(service, 'syslog TLS'), portOf(service, 'OTLP/gRPC')]
+  const shown = () => Promise.all(ports.map(shownBy))
+  const fingerprint = (file: string) => new X509Certificate(readFileSync(file)).fingerprint256
+  const [before, open] = [
+    fingerprint(over),
+    connectTls({ port: ports[0], rejectUnauthorized: false }),
+  ]
+  t.same(await shown(), [before, before])
+
+  const other = mkdtempSync(join(dir, 'renewed-'))
+  const renewed = certificateIn(other)
+  const told = (pattern: RegExp) =>
+    eventually(
+      async () => service.log(),
+      (log) => pattern.test(log),
+    )
+  cpSync(renewed.cert, over)
+  await told(/are no certificate and its key: .*the former certificate stays in use/)
+  t.same(await shown(), [before, before], 'the key is still that of the other one')
+  cpSync(renewed.key, key)
+  await told(/TLS_CERT_FILE was renewed/)
+  const after = fingerprint(renewed.cert)
+  t.same(await shown(), [after, after])
+  t.equal(open.readyState, 'open', 'open connections go on')
+  open.destroy()
 })

@@ -7,7 +7,7 @@ import {
 } from 'node:http2'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Duplex } from 'node:stream'
-import { createServer, type SecureContextOptions } from 'node:tls'
+import { createServer } from 'node:tls'
 
 import { areTinyChunks, tinyChunks } from '../../http/body.js'
 import { HeaderBag } from '../../http/request.js'
@@ -32,6 +32,7 @@ import {
 import { exportResponse } from '../protocols/otlp/response.js'
 import { overloaded } from '../refusals.js'
 import type { SenderKey } from '../submission.js'
+import type { Certificate } from './certificate.js'
 import type { Peer, Session } from './session.js'
 
 /** A request has this long to come as a whole. */
@@ -56,7 +57,7 @@ export interface GrpcDeps {
   readonly services: IngestServices
   readonly log: Log
   /** Null when the port speaks no TLS. */
-  readonly tls: SecureContextOptions | null
+  readonly certificate: Pick<Certificate, 'current'> | null
 }
 
 /** OTLP over gRPC: unary requests over HTTP/2, with or without TLS on the same port. */
@@ -80,10 +81,14 @@ export class GrpcServer {
 
   #start(pipe: Pipe, isTls: boolean): void {
     if (!isTls) return this.#serve(pipe, pipe)
-    const { tls } = this.#deps
-    if (tls === null) return void pipe.destroy()
+    const { certificate } = this.#deps
+    if (certificate === null) return void pipe.destroy()
     // A server of its own, because only a server tells when a handshake over a stream has ended.
-    const options = { ...tls, ALPNProtocols: ['h2'], handshakeTimeout: HANDSHAKE_MS }
+    const options = {
+      ...certificate.current(),
+      ALPNProtocols: ['h2'],
+      handshakeTimeout: HANDSHAKE_MS,
+    }
     const server = createServer(options, (socket) => this.#serve(pipe, socket))
     server.on('tlsClientError', (error) => this.#fail(pipe, error))
     server.emit('connection', pipe)

@@ -1,7 +1,3 @@
-import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { createSecureContext } from 'node:tls'
-
 import type { Config } from '../../config.js'
 import { createRanges } from '../../http/address.js'
 import type { Capacity } from '../../http/capacity.js'
@@ -14,6 +10,7 @@ import { GelfChunks } from '../protocols/gelf/chunks.js'
 import { SyslogFraming, takeDatagram } from '../protocols/syslog/framing.js'
 import type { Framing, RecordSink } from '../record-batch.js'
 import { Intake, type Sender } from './intake.js'
+import { openCertificate, type Certificate } from './certificate.js'
 import { GrpcServer } from './grpc.js'
 import { ForwardSession } from './forward-session.js'
 import { FramedSession, type Peer } from './session.js'
@@ -127,8 +124,10 @@ export async function openListenerPorts(deps: ListenerDeps): Promise<ListenerPor
     pools: [capacity.pool, { limit: capacity.perPort, open: 0 }],
     held: new HeldBytes(HELD_BYTES),
   }
-  const opening: Opening = { config, host, intake, opened, log }
   try {
+    const certificate = needsCertificate(config) ? openCertificate(config, log) : null
+    if (certificate !== null) opened.certificate = certificate
+    const opening: Opening = { config, host, intake, opened, log, certificate }
     for (const port of FRAMED_PORTS) await openFramed(port, opening)
     await openForward(opening)
     await openGrpc(opening, deps.ingest)
@@ -145,11 +144,16 @@ interface Opening {
   readonly intake: Intake
   readonly opened: OpenPorts
   readonly log: Log
+  /** Null where no port has TLS. */
+  readonly certificate: Certificate | null
 }
+
+const needsCertificate = ({ tlsCertFile, syslogTlsPort, otlpGrpcPort }: Config): boolean =>
+  tlsCertFile !== '' && (syslogTlsPort !== null || otlpGrpcPort !== null)
 
 async function openFramed(
   { setting, port: portOf, isTls, of: { protocol, format, framing, datagrams } }: FramedPort,
-  { config, host, intake, opened, log }: Opening,
+  { config, host, intake, opened, log, certificate }: Opening,
 ): Promise<void> {
   const asked = portOf(config)
   if (asked === null) return
@@ -163,7 +167,7 @@ async function openFramed(
     const { refusal } = await intake.submit(body, sender)
     if (refusal !== null) log.error({ refusal }, `records of ${setting} were refused`)
   }
-  const tls = isTls === true ? { tls: readCertificate(config, log) } : {}
+  const tls = isTls === true && certificate !== null ? { certificate } : {}
   const openSession = (peer: Peer) =>
     new FramedSession(framing(maxBytes), peer, (bytes) => submit(bytes, peer))
   const read = datagrams?.()
@@ -215,48 +219,18 @@ async function openForward({ config, host, intake, opened, log }: Opening): Prom
 }
 
 async function openGrpc(
-  { config, host, opened, log }: Opening,
+  { config, host, opened, log, certificate }: Opening,
   services: IngestServices,
 ): Promise<void> {
-  const { otlpGrpcPort: port, tlsCertFile } = config
+  const { otlpGrpcPort: port } = config
   const setting = 'OTLP_GRPC_PORT'
   if (port === null) return
-  const tls = tlsCertFile === '' ? null : readCertificate(config, log)
-  const server = new GrpcServer({ services, log, tls })
+  const server = new GrpcServer({ services, log, certificate })
   const openSession = (peer: Peer) => server.openSession(peer)
   // Every request names its key.
   const guarded = { ...host, isAllowed: () => true }
   const tcp = await openTcp(guarded, { setting, port, openSession })
   opened.add(setting, 'otlp', { tcp, udp: null, settle: (ms) => server.settle(ms) })
-}
-
-/** @throws Error naming the setting of a file that can't be used */
-function readCertificate(
-  { tlsCertFile, tlsKeyFile }: Config,
-  log: Log,
-): { cert: Buffer; key: Buffer } {
-  const read = (setting: string, path: string): Buffer => {
-    try {
-      return readFileSync(path)
-    } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new Error(`${setting}=${path} can't be read: ${reason}`, { cause })
-    }
-  }
-  const files = { cert: read('TLS_CERT_FILE', tlsCertFile), key: read('TLS_KEY_FILE', tlsKeyFile) }
-  try {
-    createSecureContext(files)
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new Error(`TLS_CERT_FILE and TLS_KEY_FILE are no certificate and its key: ${reason}`, {
-      cause,
-    })
-  }
-  const { validFrom, validTo } = new X509Certificate(files.cert)
-  const isValid = Date.parse(validFrom) <= Date.now() && Date.now() < Date.parse(validTo)
-  // Clients that do not look at it go on.
-  if (!isValid) log.warn({ validFrom, validTo }, 'the certificate of TLS_CERT_FILE is not valid')
-  return files
 }
 
 interface OpenPort {
@@ -268,6 +242,8 @@ interface OpenPort {
 
 class OpenPorts {
   readonly #ports: (OpenPort & { readonly setting: string; readonly protocol: string })[] = []
+
+  certificate: Certificate | null = null
 
   add(setting: string, protocol: string, port: OpenPort): void {
     this.#ports.push({ setting, protocol, ...port })
@@ -299,6 +275,7 @@ class OpenPorts {
   }
 
   async close(): Promise<void> {
+    this.certificate?.close()
     await this.stop()
     await Promise.all(this.#ports.map(({ tcp }) => tcp.close()))
   }

@@ -1,9 +1,10 @@
 import { createServer as createPlainServer, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
+import { createServer as createTlsServer } from 'node:tls'
 
 import { networkOf, plainAddress } from '../../http/address.js'
 import { countConnections, type ConnectionPool } from '../../http/connection-limits.js'
 import type { Log } from '../../telemetry/log.js'
+import type { Certificate } from './certificate.js'
 import type { Peer, Session } from './session.js'
 
 /** What all listeners share. */
@@ -21,7 +22,7 @@ export interface TcpOptions {
   readonly setting: string
   readonly port: number
   /** Present for TLS. */
-  readonly tls?: TlsOptions
+  readonly certificate?: Certificate
   readonly openSession: (peer: Peer) => Session
 }
 
@@ -96,11 +97,11 @@ export class HeldBytes {
 export async function openTcp(host: ListenerHost, options: TcpOptions): Promise<TcpListener> {
   const listener = new Connections(host, options)
   const accept = (socket: Socket): void => listener.accept(socket)
+  const { certificate } = options
   const server: Server =
-    options.tls === undefined
+    certificate === undefined
       ? createPlainServer({ noDelay: true }, accept)
-      : createTlsServer({ ...options.tls, handshakeTimeout: HANDSHAKE_MS }, accept)
-  if (options.tls !== undefined) listener.guardHandshakes(server)
+      : openTls(certificate, listener, accept)
   await listen(server, host.host, options)
   server.on('error', (error) => host.log.warn({ err: error }, `${options.setting} can't accept`))
   const address = server.address()
@@ -121,6 +122,18 @@ export async function openTcp(host: ListenerHost, options: TcpOptions): Promise<
       await closed
     },
   }
+}
+
+function openTls(
+  certificate: Certificate,
+  listener: Connections,
+  accept: (socket: Socket) => void,
+): Server {
+  const options = { ...certificate.current(), handshakeTimeout: HANDSHAKE_MS }
+  const server = createTlsServer(options, accept)
+  certificate.onRenewed((files) => server.setSecureContext(files))
+  listener.guardHandshakes(server)
+  return server
 }
 
 const listen = (server: Server, host: string, { port, setting }: TcpOptions): Promise<void> =>
