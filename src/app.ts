@@ -505,6 +505,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       smtp: openSmtp(config),
     })
     closers.push(() => alerting.evaluator.close())
+    erasure.onCleared(() => alerting.evaluator.forgetAll())
     await alerting.addDefaultRules()
 
     // What people change: corrections, deletions, replays, uploads.

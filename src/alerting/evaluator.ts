@@ -15,6 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Lease, State } from '../coordination/state.js'
 import { MINUTE_MS, SECOND_MS } from '../model/time.js'
+import { groupedBy } from '../lib/grouped-by.js'
 import type { Log } from '../telemetry/log.js'
 import type { CountReader } from './counts.js'
 import { Deliveries, type DeliveryDeps } from './delivery.js'
@@ -114,6 +115,11 @@ export class Evaluator {
     if (mayEvaluate) this.#running = this.#run()
   }
 
+  /** Everything was deleted: what fires ends, and nothing that was there is missed. */
+  forgetAll(): void {
+    if (this.#leading !== null) this.#leading.isCleared = true
+  }
+
   async close(): Promise<void> {
     this.#closing.abort()
     if (this.#marks !== null) clearInterval(this.#marks)
@@ -177,6 +183,8 @@ export class Evaluator {
 class Leading {
   /** Whether the states in memory may be ahead of the stored transitions. */
   isUncertain = false
+  /** Whether everything was deleted since the last round. */
+  isCleared = false
   readonly #deps: EvaluatorDeps
   readonly #signals: readonly AbortSignal[]
   readonly #ending = new AbortController()
@@ -243,6 +251,7 @@ class Leading {
     const markMs = await this.#deps.watermark.now()
     const untilMs = Math.floor(markMs / STEP_MS) * STEP_MS
     if (untilMs <= this.#countedMs) return
+    if (this.isCleared) await this.#endAll()
     await this.#count(untilMs)
     await this.#sync(untilMs)
     await this.#endGone()
@@ -309,6 +318,17 @@ class Leading {
     await this.#carryOut(over)
   }
 
+  /** The rules begin anew. */
+  async #endAll(): Promise<void> {
+    const tracked = [...this.#tracked.values()]
+    const last = tracked.flatMap(({ plan, states }) => states.map((one) => toState(plan, one)))
+    const kept = [...(this.#loaded?.values() ?? [])].flat()
+    this.isCleared = false
+    this.#tracked.clear()
+    this.#loaded?.clear()
+    await this.#carryOut([...last, ...kept].flatMap((one) => ended(one, 'everything was deleted')))
+  }
+
   /** Counts what arrived since the last time, for the rules that are due. */
   async #count(untilMs: number): Promise<void> {
     const mayAskOwn = performance.now() >= this.#ownEarlyMs
@@ -316,8 +336,8 @@ class Leading {
       tracked.isDue(untilMs, tracked.isShared || mayAskOwn),
     )
     let ownMs = 0
-    for (const some of groupedBy(due, (one) => JSON.stringify(rangeOf(one, untilMs)))) {
-      const { fromMs, toMs, isShared } = rangeOf(some[0], untilMs)
+    for (const some of groupedBy(due, (one) => JSON.stringify(one.rangeAt(untilMs)))) {
+      const { fromMs, toMs, isShared } = some[0].rangeAt(untilMs)
       const begunMs = performance.now()
       await this.#read(some, { fromMs, toMs }, false)
       if (!isShared) ownMs += performance.now() - begunMs
@@ -467,20 +487,4 @@ class Leading {
     const status: EvaluationStatus = { untilMs, problems, unknown, failing, dropped }
     await shareStatus(this.#deps.state, status)
   }
-}
-
-const rangeOf = (tracked: TrackedRule, untilMs: number) => ({
-  ...tracked.rangeAt(untilMs),
-  isByEventTime: tracked.plan.isByEventTime,
-  isShared: tracked.isShared,
-})
-
-function groupedBy<T>(all: readonly T[], keyOf: (one: T) => string): readonly [T, ...T[]][] {
-  const groups = new Map<string, [T, ...T[]]>()
-  for (const one of all) {
-    const group = groups.get(keyOf(one))
-    if (group === undefined) groups.set(keyOf(one), [one])
-    else group.push(one)
-  }
-  return [...groups.values()]
 }

@@ -70,11 +70,12 @@ export class TrackedRule {
   }
 
   /** What has to be counted now: what arrived since the last time, or the whole past of the last moment anew. */
-  rangeAt(untilMs: number): { readonly fromMs: number; readonly toMs: number } {
+  rangeAt(untilMs: number) {
     const { isByEventTime, everyMs, spanMs } = this.plan
-    if (!isByEventTime) return { fromMs: this.countedMs, toMs: untilMs }
+    const how = { isByEventTime, isShared: this.isShared }
+    if (!isByEventTime) return { fromMs: this.countedMs, toMs: untilMs, ...how }
     const toMs = Math.floor(untilMs / everyMs) * everyMs
-    return { fromMs: Math.max(0, toMs - spanMs), toMs }
+    return { fromMs: Math.max(0, toMs - spanMs), toMs, ...how }
   }
 
   /** Takes over the state of a group. */

@@ -76,6 +76,7 @@ export type Erasure = ReturnType<typeof createErasure>
 /** The effects of a deletion in this process and in ClickHouse. Null in place of names stands for all sources. */
 export function createErasure(erased: Erased) {
   const { batches, sources, sequencer, templates, templateStats, priorities, insights } = erased
+  const clearedListeners: (() => void)[] = []
   const isAmong = (names: readonly string[] | null): ((source: string) => boolean) => {
     const gone = names === null ? null : new Set(names)
     return (source) => gone?.has(source) ?? true
@@ -114,7 +115,10 @@ export function createErasure(erased: Erased) {
       templates.forget(({ source }) => isDeleted(source))
       priorities.forget(isAmong(names))
     },
+    /** Calls `listener` on each instance when everything was deleted. */
+    onCleared: (listener: () => void): void => void clearedListeners.push(listener),
     release: (names: readonly string[] | null): void => {
+      if (names === null) for (const listener of clearedListeners) listener()
       sources.release(names ?? undefined)
       priorities.recall(isAmong(names))
     },
@@ -216,6 +220,7 @@ export function createDeletions(deps: DeletionDeps) {
     clearAll: (): Promise<ClearedAll> =>
       withLock('delete', LOCK_MS, async () => {
         const result = await carryOut(null, { kind: 'clear-all' })
+        if (shared === null) erasure.release(null)
         await onDeleted()
         return result as ClearedAll // the result of `execute` for this kind
       }),

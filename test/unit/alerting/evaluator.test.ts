@@ -307,6 +307,32 @@ void test('the alert of a deleted source ends once, and nothing calls it silent 
   )
 })
 
+void test('when everything was deleted what fires ends, and nothing of before is missed', async (t) => {
+  const arrivals: Record<number, number> = { [-400]: 1, [-210]: 1 }
+  const { world, store, start } = createWorld(arrivals)
+  world.group = ['web-1']
+  const kind = { type: 'absence', for: '2m' } as const
+  await world.state.set('alerting:alive-since', String(T0 - 60 * MINUTE_MS), 2 * MINUTE_MS)
+  world.rule = toRule({ ...notifying('a'), kind, group_by: ['host'] })
+  const evaluator = start()
+  const clear = async (atS: number): Promise<void> => {
+    for (const second of Object.keys(arrivals)) delete arrivals[Number(second)]
+    evaluator.forgetAll()
+    await store(atS)
+  }
+  await store(-390)
+  await store(-220)
+  t.same(world.transitions(), ['-270s inactive>firing 120'])
+  await clear(-215)
+  t.match(world.log.slice(1), [{ to: 'resolved', reason: 'everything was deleted' }])
+  arrivals[-210] = 1
+  await store(-200)
+  await clear(-190)
+  await store(0)
+  await evaluator.close()
+  t.equal(world.log.length, 2, 'what was there only before is not missed')
+})
+
 void test('a source of which everything is rejected was not deleted', async (t) => {
   const endedOf = (kind: string): number => {
     const ongoing = new Ongoing((name) => name === 'known')
