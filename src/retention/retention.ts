@@ -8,6 +8,7 @@ import type { AuditEntry } from '../records/audit-record.js'
 import type { Log } from '../telemetry/log.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { Collection } from '../coordination/collection.js'
+import { createClockJump } from './clock-jump.js'
 import { createCold } from './cold.js'
 import { createDiskLimit, diskOf, usedShareOf, type DiskLimit } from './disk-limit.js'
 import { createPartitions, endOf, toDay, type Partition, type Partitions } from './partitions.js'
@@ -50,7 +51,8 @@ interface DroppedDay {
 
 export type Retention = ReturnType<typeof createRetention>
 
-const FIRST_SWEEP_MS = MINUTE_MS
+/** By then the clock of a machine that has just started is right. */
+const FIRST_SWEEP_MS = 10 * MINUTE_MS
 const DISK_EVERY_MS = 30_000
 
 /** Drops what is past its retention, every hour, on one instance at a time, and moves what is old to cold storage. */
@@ -67,8 +69,15 @@ export function createRetention(deps: RetentionDeps) {
     onDropped: (dropped) => log.info(dropped, 'past retention: dropped'),
   })
   const sweep = (nowMs = Date.now()): Promise<void> => exclusive('retention', () => sweepAt(nowMs))
+  const hasJumped = createClockJump()
   const rounds = createRounds({
-    work: sweep,
+    work: async () => {
+      if (!hasJumped()) return await sweep()
+      log.warn(
+        {},
+        'the clock was put forward by more than an hour: retention drops nothing for an hour',
+      )
+    },
     firstMs: FIRST_SWEEP_MS,
     pauseMs: HOUR_MS,
     onError: (error) => log.warn({ err: error }, 'retention could not be applied'),
