@@ -17,6 +17,7 @@ import {
 import {
   axe,
   bytesOf,
+  held,
   isMissing,
   logIn,
   openBrowser,
@@ -95,7 +96,7 @@ t.test(
     const sent = await collect(service, 'POST /ingest', { token: key, body })
     t.equal(sent.status, 202, 'what the page shows can be sent')
     await page.waitForSelector('text=Received 1 message')
-    await page.click('text=Look at them')
+    await page.click('text=Look at it')
     await page.waitForSelector('.events .row:has-text("payment timed out")')
 
     t.comment('the demo fills an empty installation only')
@@ -614,6 +615,16 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.waitForSelector('dialog.keys[open]')
   await page.keyboard.press('Escape')
   await page.waitForSelector('dialog.keys', { state: 'detached' })
+  const rows = await held(page, /\/api\/logs\?/)
+  await page.goto(`${service.api}/explore?from=now-2h`)
+  await page.waitForSelector('.explore')
+  await page.keyboard.press('?')
+  await page.waitForSelector('dialog.keys[open]')
+  await rows.release()
+  await page.waitForSelector('dialog.keys dd:text-is("mute the template of the event")')
+  t.pass('the keys of rows are told when the rows come')
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('dialog.keys', { state: 'detached' })
   await page.keyboard.press('g')
   await page.keyboard.press('s')
   await page.waitForURL(/\/sources/)
@@ -622,7 +633,10 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
 async function narrow(t: Test, page: Page, service: LiveService): Promise<void> {
   t.comment('375 pixels')
   await page.setViewportSize({ width: 375, height: 720 })
+  const title = 'long'.repeat(70)
+  const incident = await service.call('POST /api/incidents', { json: { title, severity: 'P3' } })
   for (const path of [
+    `/incidents/${incident.body.id}`,
     '/explore?from=now-2h',
     '/explore?from=now-2h&as=table&cols=time,severity,source,host,priority,trace,message',
     '/live',
@@ -643,7 +657,9 @@ async function narrow(t: Test, page: Page, service: LiveService): Promise<void> 
     await page.goto(service.api + path)
     await page.waitForSelector('.screen')
     await page.waitForTimeout(300)
-    const width = await page.evaluate('document.scrollingElement.scrollWidth')
+    const width = await page.evaluate(
+      'Math.max(...[...document.querySelectorAll("html, .scroll, .top-bar")].map((one) => one.scrollWidth))',
+    )
     t.ok(Number(width) <= 375, `${path}: ${width}`)
   }
   await page.goto(`${service.api}/explore?from=now-2h&as=JSON`)

@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 
 import { HOUR_MS } from '../../src/model/time.js'
 import { settled, type LiveService } from './live-service.js'
-import { axe, param, text } from './page.js'
+import { axe, held, param, text } from './page.js'
 
 /** What operators do beside searching: views, rules, alerts, incidents, insights, administration. */
 export async function operate(t: Test, page: Page, service: LiveService): Promise<void> {
@@ -35,6 +35,14 @@ async function unanswered(t: Test, page: Page, service: LiveService): Promise<vo
     await tab.waitForSelector('.waiting', { state: 'detached' })
     await tab.waitForSelector('.freshness.bad:has-text("no answer")')
   }
+  await tab.setViewportSize({ width: 375, height: 720 })
+  for (const path of ['explore', 'incidents']) {
+    await tab.goto(`${service.api}/${path}`)
+    await tab.waitForSelector('.freshness.bad')
+    const bar = await tab.locator('.top-bar').boundingBox()
+    t.ok((bar?.height ?? 99) < 50, 'on a phone what is wrong takes no second line')
+  }
+  await tab.setViewportSize({ width: 1280, height: 800 })
   await tab.goto(`${service.api}/overview`)
   const panel = '.card:has(h2:text-is("Sources, 24 h"))'
   await tab.waitForSelector(`${panel} .problem`)
@@ -68,6 +76,7 @@ async function incidents(t: Test, page: Page, service: LiveService): Promise<voi
   await page.goto(`${service.api}/incidents`)
   await page.waitForSelector('.nothing:has-text("No incident")')
   t.same(await axe(page), [])
+  const chart = await held(page, /\/logs\/histogram\?.*buckets=120/)
   await page.goto(`${service.api}/explore?from=now-2h&q=severity:error+source:payments`)
   await page.waitForSelector('.events .row.error')
   await page.locator('.events').focus()
@@ -88,7 +97,10 @@ async function incidents(t: Test, page: Page, service: LiveService): Promise<voi
   t.same(await axe(page), [])
   const stored = (await service.call(`GET /api/incidents/${id}`)).body
   t.match(stored, { status: 'open', source: 'payments', evidence: [{ count: Number }] })
+  t.ok(stored.evidence[0].count > 0, 'it is counted, also before the chart is there')
+  await chart.release()
   t.equal(stored.event_ids.length, 1)
+  t.equal(await page.title(), 'The pool is dry · Incident')
 
   t.comment('it is worked on')
   await page.click('text=Acknowledge')
@@ -111,6 +123,9 @@ async function incidents(t: Test, page: Page, service: LiveService): Promise<voi
   const title = `Too much (template ${template.template_id}): 5`
   await service.call('POST /api/incidents', { json: { title, severity: 'P3' } })
   await page.goto(`${service.api}/incidents`)
+  await page.click('.incident-card:has-text("Too much")')
+  await page.waitForFunction('document.title.startsWith("Too much (template “")')
+  await page.goBack()
   const told = `Too much (template “${template.template.replaceAll('<*>', '∗')}”): 5`
   await page.waitForSelector(`.incident-card strong:text-is(${JSON.stringify(told)})`)
   t.pass(told)
@@ -173,8 +188,12 @@ async function administration(t: Test, page: Page, service: LiveService): Promis
   await page.waitForSelector('tr:has-text("ann@example.com"):has-text("temporary")')
   t.same(await axe(page), [])
   await newPassword(t, page, service)
-  await page.click('tr:has-text("ann@example.com") >> text=Delete …')
-  await page.click('text=Delete the user')
+  await page.focus('tr:has-text("ann@example.com") >> text=Delete …')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('button:text-is("Keep"):focus')
+  await page.keyboard.press('Shift+Tab')
+  await page.waitForSelector('button:text-is("Delete the user"):focus')
+  await page.keyboard.press('Enter')
   await page.waitForSelector('tr:has-text("ann@example.com")', { state: 'detached' })
   await page.click('.tabs >> text=Audit')
   await page.click('tr:has-text("deleteUser") .link >> nth=1')

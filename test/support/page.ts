@@ -88,6 +88,25 @@ export async function logIn(page: Page, service: LiveService): Promise<void> {
   await page.waitForSelector('.shell')
 }
 
+/** Keeps back what is asked of these paths, until it is released. */
+export async function held(page: Page, what: RegExp): Promise<{ release: () => Promise<void> }> {
+  let release = (): void => undefined
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  await page.route(what, async (route) => {
+    await released
+    // The page may have given it up.
+    await route.continue().catch(() => undefined)
+  })
+  return {
+    release: async () => {
+      release()
+      await page.unroute(what)
+    },
+  }
+}
+
 export const text = (page: Page, selector: string): Promise<string> => page.innerText(selector)
 export const param = (page: Page, name: string): string | null =>
   new URL(page.url()).searchParams.get(name)

@@ -105,9 +105,7 @@ export function Explore() {
   }
   const setColumn = (name: string): void => toggleColumn(columns, name)
   const incident = (event: Row): void =>
-    void import('../later.js').then(({ proposeIncident }) =>
-      proposeIncident(event, run, histogram.value?.total ?? 0),
-    )
+    void import('../later.js').then(({ proposeIncident }) => proposeIncident(event, run, histogram))
   const fault = faultOf(histogram.error)
   return (
     <main class="screen explore">
@@ -178,6 +176,7 @@ export function Explore() {
             onClose={() => open(null)}
             onOpen={open}
             onCorrect={correction.correct}
+            onIncident={incident}
           />
         )}
       </div>
