@@ -6,6 +6,7 @@ import { useKeys } from '../lib/keys.js'
 import { useLoad } from '../lib/load.js'
 import { hasLine, only, stateOf, toggled, without } from '../lib/query-edit.js'
 import { zone } from '../lib/settings.js'
+import { may } from '../lib/session.js'
 import { flatten } from '../lib/tags.js'
 import { ago, fullTime } from '../lib/time.js'
 import { copy } from '../shell/notice.js'
@@ -40,6 +41,8 @@ interface DetailProps {
   readonly onClose: () => void
   readonly onOpen: (id: number) => void
   readonly onCorrect: (detail: Detail, priority: Detail['priority']) => void
+  /** Not in a tail, which has no search with a time range as evidence. */
+  readonly onIncident?: (event: Detail) => void
 }
 
 /** The details of one event, beside the list. */
@@ -54,12 +57,9 @@ export function DetailPanel(props: DetailProps) {
   const event = loaded.value?.id === id || loaded.isLoading ? loaded.value : null
   return (
     <aside class="detail" aria-label="Event">
+      <h2 class="vh">Event</h2>
       <header>
-        {event === null ? (
-          <Problem of={loaded} what="event" />
-        ) : (
-          <Head event={event} onCorrect={props.onCorrect} />
-        )}
+        {event === null ? <Problem of={loaded} what="event" /> : <Head {...props} event={event} />}
         <button class="quiet square" aria-label="Close" title="Close (Esc)" onClick={onClose}>
           <Icon name="x" />
         </button>
@@ -116,12 +116,11 @@ function TabPanel({ event, tab, ...props }: DetailProps & { readonly event: Deta
   }
 }
 
-interface HeadProps {
+interface HeadProps extends Pick<DetailProps, 'onCorrect' | 'onIncident'> {
   readonly event: Detail
-  readonly onCorrect: DetailProps['onCorrect']
 }
 
-function Head({ event, onCorrect }: HeadProps) {
+function Head({ event, onCorrect, onIncident }: HeadProps) {
   const ms = Date.parse(event.timestamp)
   return (
     <div class="head">
@@ -129,9 +128,20 @@ function Head({ event, onCorrect }: HeadProps) {
       <PriorityChoice
         chosen={event.priority}
         isSmall
+        isDisabled={!may('manager')}
         what="for this event and later ones of its template"
         onChoose={(priority) => onCorrect(event, priority)}
       />
+      {onIncident !== undefined && may('manager') && (
+        <button
+          class="quiet square"
+          aria-label="Open an incident"
+          title="Open an incident (i)"
+          onClick={() => onIncident(event)}
+        >
+          <Icon name="flame" size={14} />
+        </button>
+      )}
       <time dateTime={event.timestamp}>
         {fullTime(ms, zone.value)} ({ago(ms, Date.now())})
       </time>
@@ -319,7 +329,7 @@ function Json({ id, revision }: { readonly id: number; readonly revision: number
   )
   const { value } = loaded
   if (loaded.error !== null) return <Problem of={loaded} />
-  if (value === null) return null
+  if (value === null) return <div class="found waiting" aria-busy="true" />
   const text = JSON.stringify(value, null, 2)
   return (
     <div class="json">

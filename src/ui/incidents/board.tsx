@@ -53,11 +53,12 @@ export function Board() {
         </div>
         {may('manager') && (
           <button
+            aria-label="New incident"
             onClick={() => {
               draft.value = { title: '', severity: 'P2', source: null, event_ids: [], evidence: [] }
             }}
           >
-            <Icon name="plus" size={14} /> New
+            <Icon name="plus" size={14} /> <span class="wide-only">New</span>
           </button>
         )}
       </TopBar>
@@ -87,8 +88,8 @@ const NoIncident = ({ isClosed }: { readonly isClosed: boolean }) => (
     <h2>{isClosed ? 'No closed incident' : 'No incident'}</h2>
     {!isClosed && (
       <p>
-        In <a href="/explore">Explore</a> the key <kbd>i</kbd> opens one from an event, with the
-        search that found it.
+        An event in <a href="/explore">Explore</a> opens one by its flame, or the key <kbd>i</kbd>,
+        with the search that found it.
       </p>
     )}
   </div>

@@ -15,7 +15,7 @@ import { TopBar } from '../shell/top-bar.js'
 import { When } from '../shell/when.js'
 import { MOVES, NEXT, transition, type Incident } from './incident-answers.js'
 import { Problem } from '../shell/problem.js'
-import { Named } from '../explore/named.js'
+import { Named, named } from '../explore/named.js'
 
 /** The page of one incident: its status, evidence and timeline. */
 export function IncidentScreen({ id }: { readonly id: string }) {
@@ -25,9 +25,10 @@ export function IncidentScreen({ id }: { readonly id: string }) {
   )
   useEffect(learnPeople, [])
   const incident = changed?.id === id ? changed : loaded.value
+  const title = incident === null ? 'Incident' : `${named(incident.title)} · Incident`
   useEffect(() => {
-    document.title = incident?.title ?? 'Incident'
-  }, [incident?.title])
+    document.title = title
+  }, [title])
   const change = (json: object, said = ''): void => {
     void act(call<Incident>(`/api/incidents/${id}`, { method: 'PATCH', json }), said).then(
       (done) => done !== null && setChanged(done.value),
@@ -242,7 +243,8 @@ function EvidenceList({ incident, onChange }: PartProps) {
       <h2>Evidence</h2>
       {evidence.length + events.length === 0 && (
         <p class="note">
-          None yet. The key <kbd>i</kbd> in Explore adds the event and the search.
+          None yet. The flame of an event in Explore, or the key <kbd>i</kbd>, adds the event and
+          the search.
         </p>
       )}
       <ul class="evidence">
