@@ -6,7 +6,7 @@ import { useLoad } from '../lib/load.js'
 import { may } from '../lib/session.js'
 import { notice } from '../shell/notice.js'
 import { PriorityChoice } from '../shell/priority-choice.js'
-import type { Channel, Fields } from './alert-answers.js'
+import { channelKind, type Channel, type Fields } from './alert-answers.js'
 import { KindFields, KINDS, startOf } from './kind-fields.js'
 import { MoreFields } from './more-fields.js'
 import { Problem } from '../shell/problem.js'
@@ -84,10 +84,12 @@ export function RuleForm({ fields, onChange, onSave }: RuleFormProps) {
           {problem}
         </p>
       )}
-      {may('manager') && (
+      {may('manager') ? (
         <button class="primary" disabled={isBusy}>
           Save
         </button>
+      ) : (
+        <p class="note">You may try it out here; saving needs the role manager.</p>
       )}
     </form>
   )
@@ -99,8 +101,10 @@ function ChannelChoice({ fields, onChange }: Pick<RuleFormProps, 'fields' | 'onC
       signal,
     }),
   )
-  if (may('manager') && loaded.value === null) return <Problem of={loaded} />
-  const channels = loaded.value?.items ?? []
+  // Others are told of no channels.
+  if (!may('manager')) return null
+  if (loaded.value === null) return <Problem of={loaded} />
+  const channels = loaded.value.items
   if (channels.length === 0)
     return (
       <p class="note">
@@ -123,7 +127,7 @@ function ChannelChoice({ fields, onChange }: Pick<RuleFormProps, 'fields' | 'onC
             checked={chosen.includes(channel.id)}
             onChange={() => toggle(channel.id)}
           />{' '}
-          {channel.name} <span class="note">{channel.type}</span>
+          {channel.name} <span class="note">{channelKind(channel.type)}</span>
         </label>
       ))}
     </fieldset>

@@ -1,5 +1,6 @@
 import { pathWith } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
+import { may } from '../lib/session.js'
 import { density, wrapping } from '../lib/settings.js'
 import { copy } from '../shell/notice.js'
 import { exportRun } from './export-run.js'
@@ -53,9 +54,11 @@ export const CopyChoices = ({ run, close }: ChoicesProps) => (
     >
       <Icon name="square-terminal" /> As curl
     </button>
-    <a class="item" href={pathWith('/alerts/rules/new', { q: run.line })} onClick={close}>
-      <Icon name="bell" /> Alert on this
-    </a>
+    {may('manager') && (
+      <a class="item" href={pathWith('/alerts/rules/new', { q: run.line })} onClick={close}>
+        <Icon name="bell" /> Alert on this
+      </a>
+    )}
   </>
 )
 

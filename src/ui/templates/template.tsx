@@ -11,6 +11,7 @@ import { useLoad } from '../lib/load.js'
 import { oneLine, pieces } from '../lib/message.js'
 import { clauseLine, without } from '../lib/query-edit.js'
 import { addressOf, place } from '../lib/router.js'
+import { may } from '../lib/session.js'
 import { zone } from '../lib/settings.js'
 import { TemplateText } from '../lib/template-text.js'
 import { fullTime, shortTime, toRange, toSpan } from '../lib/time.js'
@@ -81,14 +82,16 @@ export function TemplateScreen({ id }: { readonly id: string }) {
               <a href={addressOf('/live', new URLSearchParams({ q: run.line }))}>
                 <Icon name="activity" size={14} /> Live
               </a>
-              <a
-                href={pathWith('/alerts/rules/new', {
-                  q: run.line,
-                  name: value.template.replaceAll('<*>', '*'),
-                })}
-              >
-                <Icon name="bell" size={14} /> Alert on this
-              </a>
+              {may('manager') && (
+                <a
+                  href={pathWith('/alerts/rules/new', {
+                    q: run.line,
+                    name: value.template.replaceAll('<*>', '*'),
+                  })}
+                >
+                  <Icon name="bell" size={14} /> Alert on this
+                </a>
+              )}
               <a href={explore(without('', 'template', id))}>
                 <Icon name="minus" size={14} /> All others
               </a>
@@ -146,6 +149,7 @@ const Head = ({ detail, onPriority }: HeadProps) => (
       <PriorityChoice
         chosen={detail.priority}
         isSmall
+        isDisabled={!may('manager')}
         what="for its newest event and later ones"
         onChoose={onPriority}
       />
