@@ -42,7 +42,7 @@ export function ContextView({ event, onOpen }: ContextProps) {
     [value],
   )
   if (loaded.error !== null) return <Problem of={loaded} />
-  if (value === null) return null
+  if (value === null) return <div class="found waiting" aria-busy="true" />
   const byTime = (items: readonly Row[]): readonly Row[] =>
     items.toSorted((a, b) => a.timestamp.localeCompare(b.timestamp) || a.id - b.id)
   return (

@@ -37,7 +37,7 @@ export function TraceView({ event, onOpen }: TraceProps) {
   )
   const { value } = loaded
   if (loaded.error !== null) return <Problem of={loaded} />
-  if (value === null) return null
+  if (value === null) return <div class="found waiting" aria-busy="true" />
   const startMs = Date.parse(value.start ?? event.timestamp)
   const wholeMs = Math.max(1, value.duration_ms)
   const at = (row: Row): number =>

@@ -1,9 +1,12 @@
 import type { Paged } from '../lib/paged.js'
 
-/** Reads on in a list that has more. */
-export const MoreButton = ({ list }: { readonly list: Paged<unknown> }) =>
-  list.hasMore ? (
+/** The end of a list: reads on where it has more, and says that its first page is on its way. */
+export function MoreButton({ list }: { readonly list: Paged<unknown> }) {
+  if (list.items === null && list.error === null) return <p class="waiting" aria-busy="true" />
+  if (!list.hasMore) return null
+  return (
     <button class="more-button" onClick={list.more}>
       Show more
     </button>
-  ) : null
+  )
+}

@@ -103,6 +103,7 @@ export function Templates() {
         </div>
       </div>
       {fault === null && <Problem of={loaded} />}
+      {value === null && loaded.error === null && <div class="found waiting" aria-busy="true" />}
       {value !== null && (
         <List
           rows={value.rows.toSorted(ORDERS[order].by)}
