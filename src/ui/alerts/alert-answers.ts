@@ -72,6 +72,20 @@ export interface Channel {
   readonly failing: { readonly since: string; readonly error: string } | null
 }
 
+const CHANNEL_KINDS: Readonly<Record<string, string>> = {
+  webhook: 'Webhook',
+  email: 'E-mail',
+  slack_bot: 'Slack, by a bot',
+  slack: 'Slack',
+  teams: 'Microsoft Teams',
+  pagerduty: 'PagerDuty',
+  alertmanager: 'Alertmanager',
+}
+
+/** The name of a kind of channel; null for one whose secret is lost. */
+export const channelKind = (type: string | null): string =>
+  type === null ? 'its secret is lost' : (CHANNEL_KINDS[type] ?? type)
+
 /** A name of each field, so that a new one is not forgotten. */
 const FIELD_NAMES = {
   name: true,

@@ -5,9 +5,10 @@ import { call, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
 import { FormDialog } from '../shell/form-dialog.js'
+import { MoreButton } from '../shell/more-button.js'
 import { notice } from '../shell/notice.js'
 import { Sure } from '../shell/sure.js'
-import type { Channel } from './alert-answers.js'
+import { channelKind, type Channel } from './alert-answers.js'
 import { Problem } from '../shell/problem.js'
 
 interface Field {
@@ -15,31 +16,22 @@ interface Field {
   readonly label: string
   readonly isOptional?: true
 }
-interface Kind {
-  readonly name: string
-  readonly fields: readonly Field[]
-}
 
-const KINDS: Readonly<Record<string, Kind>> = {
-  webhook: {
-    name: 'Webhook',
-    fields: [
-      { key: 'url', label: 'URL' },
-      { key: 'secret', label: 'Secret that signs (optional)', isOptional: true },
-    ],
-  },
-  email: { name: 'E-mail', fields: [{ key: 'to', label: 'Addresses, with commas between' }] },
-  slack_bot: {
-    name: 'Slack, by a bot',
-    fields: [
-      { key: 'channel', label: 'Channel, by its id or #name' },
-      { key: 'secret', label: 'Bot token' },
-    ],
-  },
-  slack: { name: 'Slack', fields: [{ key: 'secret', label: 'URL of the incoming webhook' }] },
-  teams: { name: 'Microsoft Teams', fields: [{ key: 'secret', label: 'URL of the workflow' }] },
-  pagerduty: { name: 'PagerDuty', fields: [{ key: 'secret', label: 'Routing key' }] },
-  alertmanager: { name: 'Alertmanager', fields: [{ key: 'url', label: 'URL, without /api/v2' }] },
+/** What is entered for each kind, in the order in which they are offered. */
+const FIELDS: Readonly<Record<string, readonly Field[]>> = {
+  webhook: [
+    { key: 'url', label: 'URL' },
+    { key: 'secret', label: 'Secret that signs (optional)', isOptional: true },
+  ],
+  email: [{ key: 'to', label: 'Addresses, with commas between' }],
+  slack_bot: [
+    { key: 'channel', label: 'Channel, by its id or #name' },
+    { key: 'secret', label: 'Bot token' },
+  ],
+  slack: [{ key: 'secret', label: 'URL of the incoming webhook' }],
+  teams: [{ key: 'secret', label: 'URL of the workflow' }],
+  pagerduty: [{ key: 'secret', label: 'Routing key' }],
+  alertmanager: [{ key: 'url', label: 'URL, without /api/v2' }],
 }
 
 interface TestReply {
@@ -94,20 +86,19 @@ export function Channels() {
             <tbody>
               {list.items.map((channel) => (
                 <tr key={channel.id}>
-                  <td>
+                  <td class="long" title={channel.name}>
                     {channel.name} {!channel.enabled && <span class="note">off</span>}
                     {channel.failing !== null && (
-                      <span class="state firing" title={channel.failing.error}>
-                        does not deliver
-                      </span>
+                      <>
+                        <span class="state firing">does not deliver</span>
+                        <p class="note why-not">{channel.failing.error}</p>
+                      </>
                     )}
                   </td>
                   <td>
-                    {channel.type === null ? (
-                      <span class="bad">its secret is lost</span>
-                    ) : (
-                      (KINDS[channel.type]?.name ?? channel.type)
-                    )}
+                    <span class={channel.type === null ? 'bad' : ''}>
+                      {channelKind(channel.type)}
+                    </span>
                   </td>
                   <td class="long">
                     {channel.to?.join(', ') ?? channel.channel ?? channel.url ?? (
@@ -138,6 +129,7 @@ export function Channels() {
           </table>
         </div>
       )}
+      <MoreButton list={list} />
       {edited !== null && (
         <ChannelForm
           channel={edited === 'new' ? null : edited}
@@ -160,7 +152,7 @@ interface ChannelFormProps {
 
 function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
   const [type, setType] = useState(channel?.type ?? 'webhook')
-  const { fields } = KINDS[type] ?? { fields: [] }
+  const fields = FIELDS[type] ?? []
   const isKept = channel?.has_secret === true && channel.type === type
   const submit = (text: (name: string) => string): Promise<unknown> => {
     const target: Record<string, unknown> = { type }
@@ -196,9 +188,9 @@ function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
       <label class="field">
         Kind
         <select value={type} onChange={({ currentTarget: { value } }) => setType(value)}>
-          {Object.entries(KINDS).map(([key, { name }]) => (
-            <option key={key} value={key}>
-              {name}
+          {Object.keys(FIELDS).map((kind) => (
+            <option key={kind} value={kind}>
+              {channelKind(kind)}
             </option>
           ))}
         </select>
