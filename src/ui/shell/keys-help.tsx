@@ -1,5 +1,6 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 
+import { useEvery } from '../lib/every.js'
 import { activeKeys } from '../lib/keys.js'
 import { areKeysOpen as isOpen } from './open-dialogs.js'
 
@@ -17,11 +18,15 @@ const NAMES: Readonly<Record<string, string>> = {
   PageUp: 'PgUp',
   'mod+k': 'Ctrl K',
 }
+/** The rows bring theirs when they come. */
+const REDRAW_MS = 300
 const keyText = (key: string): string => NAMES[key] ?? key
 
 /** The list of the keys that work on the present screen. */
 export function KeysHelp() {
   const dialog = useRef<HTMLDialogElement>(null)
+  const [, redraw] = useState(0)
+  useEvery(REDRAW_MS, () => redraw((n) => n + 1))
   useEffect(() => {
     dialog.current?.showModal()
     // The button at the end gets the focus, and the list is scrolled back to its start.

@@ -10,26 +10,23 @@ interface SureProps {
 /** Asks once more before something that can't be taken back. */
 export function Sure({ label, sure, onSure }: SureProps) {
   const [isAsking, setAsking] = useState(false)
-  if (!isAsking)
-    return (
-      <button type="button" class="quiet" onClick={() => setAsking(true)}>
-        {label}
-      </button>
-    )
   return (
     <>
-      <button
-        type="button"
-        class="danger"
-        onClick={() => {
-          setAsking(false)
-          onSure()
-        }}
-      >
-        {sure}
-      </button>{' '}
-      <button type="button" class="quiet" onClick={() => setAsking(false)}>
-        Keep
+      {isAsking && (
+        <button
+          type="button"
+          class="danger"
+          onClick={() => {
+            setAsking(false)
+            onSure()
+          }}
+        >
+          {sure}
+        </button>
+      )}{' '}
+      {/* The same button before and after, so that it keeps the focus. */}
+      <button type="button" class="quiet" onClick={() => setAsking(!isAsking)}>
+        {isAsking ? 'Keep' : label}
       </button>
     </>
   )
