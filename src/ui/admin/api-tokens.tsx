@@ -82,7 +82,9 @@ function Line({ token, onRevoked }: LineProps) {
   }
   return (
     <tr>
-      <td>{token.name}</td>
+      <td class="long" title={token.name}>
+        {token.name}
+      </td>
       <td>
         <code>{token.prefix}…</code>
       </td>

@@ -83,7 +83,7 @@ function Line({ person, onChange }: LineProps) {
   const path = `/api/users/${id}`
   return (
     <tr>
-      <td>
+      <td class="long" title={email}>
         {email} {isSelf && <span class="note">you</span>}
         {person.provider !== null && <span class="note"> from {person.provider}</span>}
         {person.must_change_password && <span class="note"> has a temporary password</span>}

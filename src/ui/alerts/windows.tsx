@@ -56,7 +56,9 @@ export function WindowTable({ list, onEdit, onChange }: WindowTableProps) {
         <tbody>
           {list.items.map((one) => (
             <tr key={one.id}>
-              <td title={one.reason}>{one.name}</td>
+              <td class="long" title={`${one.name}: ${one.reason}`}>
+                {one.name}
+              </td>
               <td class="long">
                 <code>
                   <Named text={printMatchers(one.matchers)} />

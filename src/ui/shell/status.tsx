@@ -105,7 +105,7 @@ function Freshness({ health }: { readonly health: HealthReply | null }) {
       href="/admin"
       title={`Every message that was acknowledged up to ${behind} s ago is found.`}
     >
-      <i /> {behind === 0 ? 'up to date' : `visible to ${behind.toFixed(1)} s ago`}
+      {behind === 0 ? 'up to date' : `visible to ${behind.toFixed(1)} s ago`}
     </a>
   )
 }

@@ -148,7 +148,7 @@ function LetterItem({ letter, onReplay }: LetterItemProps) {
       </p>
       <div class="raw">
         {edited === null ? (
-          <pre>
+          <pre tabIndex={0} aria-label="Record">
             {raw === null
               ? 'The record was not kept: it came from an uploaded file.'
               : raw.slice(0, 4000)}

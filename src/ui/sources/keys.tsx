@@ -55,7 +55,9 @@ export function Keys() {
         <tbody>
           {(value?.items ?? []).map((key) => (
             <tr key={key.id}>
-              <td>{key.name}</td>
+              <td class="long" title={key.name}>
+                {key.name}
+              </td>
               <td>
                 <code>{key.prefix}…</code>
               </td>

@@ -151,7 +151,8 @@ function Received() {
       <Icon name={n > 0 ? 'check' : 'activity'} />
       {n > 0 ? (
         <span>
-          Received {counted(n, 'message')}. <a href="/explore?from=now-15m&to=now">Look at them</a>
+          Received {counted(n, 'message')}.{' '}
+          <a href="/explore?from=now-15m&to=now">{n === 1 ? 'Look at it' : 'Look at them'}</a>
         </span>
       ) : (
         'Waiting for messages. They show here without a reload.'
