@@ -156,7 +156,7 @@ const unavailable = (reason: string): AppError =>
 const costly = (reason: string): AppError =>
   new CostlyError('dependency_unavailable', textOf(reason), UNAVAILABLE)
 
-const textOf = (reason: string): string => `clickhouse is not available for ${reason}`
+const textOf = (reason: string): string => `ClickHouse is not available for ${reason}`
 const COLD = { details: { dependency: 'cold_storage' }, retryAfterS: 60 }
 const UNAVAILABLE = { details: { dependency: 'clickhouse' }, retryAfterS: RETRY_AFTER_S }
 

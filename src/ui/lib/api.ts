@@ -131,7 +131,7 @@ export function told(error: unknown): string {
   if (error instanceof ApiError) {
     const [fault] = error.faults
     const said = fault?.message ?? error.message
-    const wait = error.retryAfterS === null ? '' : ` Try again in ${error.retryAfterS} s.`
+    const wait = error.retryAfterS === null ? '' : `. Try again in ${error.retryAfterS} s.`
     return said.charAt(0).toUpperCase() + said.slice(1) + wait
   }
   return 'The service can’t be reached.'
