@@ -129,6 +129,9 @@ function listNames(schema: TObject): ReadonlySet<string> {
   return new Set(entries.filter(([, { type }]) => type === 'array').map(([name]) => name))
 }
 
+/** A comma within quotes is part of a name: `"a,b"`. */
+const LIST_ITEM = /(?:"[^"]*"|[^,])+/g
+
 interface GatherContext {
   readonly values: TextSource
   readonly place: FieldError['in']
@@ -145,7 +148,7 @@ function gather(
     const given = values.getAll(name)
     if (given.length === 0) continue
     if (lists.has(name)) {
-      const items = given.flatMap((text) => text.split(',')).filter((text) => text !== '')
+      const items = given.flatMap((text) => text.match(LIST_ITEM) ?? [])
       const words = wordsOf(schema.properties[name]?.['items'])
       if (items.length > 0) raw[name] = items.map((item) => inItsCase(item, words))
       continue

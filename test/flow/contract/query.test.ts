@@ -236,6 +236,11 @@ t.test(
     const name = encodeURIComponent('"user name"')
     t.match((await get(`histogram?by=${name}`)).values, [{ value: 'bob', count: 1 }])
     t.match((await get(`facets?fields=${name}`)).facets, [{ values: [{ value: 'bob', count: 1 }] }])
+    const two = encodeURIComponent('"user, name",source')
+    t.match((await get(`facets?fields=${two}`)).facets, [
+      { field: 'user, name' },
+      { field: 'source' },
+    ])
     const metric = encodeURIComponent('sum("took ms")')
     const { groups } = await get(`stats?by=user%20name&metrics=${metric}&q=has:${name}`)
     t.same(groups, [{ by: { 'user name': 'bob' }, values: { 'sum("took ms")': 7 } }])
@@ -244,3 +249,169 @@ t.test(
     t.equal((await service.call('GET /api/logs?q=%zz')).status, 200, 'a stray % stands for itself')
   },
 )
+
+/** Each event is named by the attribute `guide`. */
+const GUIDE: readonly object[] = [
+  {
+    source: 'checkout',
+    host: 'web-1',
+    severity: 'ERROR',
+    trace_id: '4BF92F3577B34DA6',
+    message: 'Connection refused by 10.0.0.9: timeout after 12 ms',
+    tags: {
+      guide: 'refused',
+      user: { id: 42 },
+      http: { status: 500 },
+      region: 'eu-west',
+      labels: ['a', 'b'],
+      items: [{ id: 7 }],
+    },
+  },
+  {
+    source: 'cart',
+    host: 'web-2',
+    severity: 'WARNING',
+    environment: 'production',
+    message: 'connection refused by 10.0.0.95',
+    tags: {
+      guide: 'other address',
+      'user.id': '42',
+      'user.name': 'bob',
+      'http.status': '5e2',
+      region: 'eu-north',
+      duration_ms: 301,
+    },
+  },
+  {
+    source: 'mail',
+    host: 'db-1',
+    severity: 'INFO',
+    environment: 'prod',
+    span_id: '0A0B',
+    message: 'paying 10.0.0.9.1, user=bob (日本語のテスト)',
+    tags: { guide: 'longer', region: 'us', path: '/api/x', 'http.status': 600, host: 'x' },
+  },
+  {
+    source: 'mail',
+    host: 'x',
+    severity: 'DEBUG',
+    type: 'event',
+    environment: 'qa',
+    message: 'do or die, and timeouts: C:\\new "said" http://a.b/c\nlast line',
+    tags: {
+      guide: 'quotes',
+      at: '12:30',
+      v: '1..2',
+      star: 'eu-*',
+      big: '9007199254740993',
+      'user name': 'bob',
+      none: null,
+      path: '/var',
+      region: 'EU-west',
+    },
+  },
+]
+
+/** Lines of the guide, or made from its sentences, with what they find. */
+const EXAMPLES: readonly (readonly [line: string, found: string])[] = [
+  ['severity:error source:checkout -host:web-1 "connection refused"', ''],
+  ['severity:error source:checkout -host:web-2 "connection refused"', 'refused'],
+  ['severity>=warning (source:checkout OR source:cart) region:eu-* count>1', 'other address'],
+  ['user.id:42 http.status:500..599 -has:user.name message:/timeout after \\d+ ms/', 'refused'],
+  ['severity>=warning source:checkout -"card declined"', 'refused'],
+  ['refused severity:warning', 'other address'],
+  ['refused AND severity:warning', 'other address'],
+  ['refused severity:warning OR die', 'other address+quotes'],
+  ['(refused OR die) severity:debug', 'quotes'],
+  ['-refused', 'longer+quotes'],
+  ['NOT refused', 'longer+quotes'],
+  ['or and', 'quotes'],
+  ['*', 'refused+other address+longer+quotes'],
+  ['timeout', 'refused'],
+  ['TimeOut', 'refused'],
+  ['time*', 'refused+quotes'],
+  ['10.0.0.9', 'refused'],
+  ['10.0.0.9.', 'refused'],
+  ['web-1', 'refused'],
+  ['user=bob', 'longer'],
+  ['pay*', 'longer'],
+  ['"nection ref"', 'refused+other address'],
+  ['/timeout after \\d+ ms/ has:guide', 'refused'],
+  ['/connection/ has:guide', 'other address'],
+  ['/(?i)CONNECTION/ has:guide', 'refused+other address'],
+  ['/c.last/ has:guide', 'quotes'],
+  ['本語', 'longer'],
+  ['severity:err', 'refused'],
+  ['severity:warning..error', 'refused+other address'],
+  ['severity:info..debug', ''],
+  ['severity<=info', 'longer+quotes'],
+  ['type:event', 'quotes'],
+  ['source:mail,cart', 'other address+longer+quotes'],
+  ['host:web-*', 'refused+other address'],
+  ['host:/web-\\d/', 'refused+other address'],
+  ['host:web', ''],
+  ['host:*', 'refused+other address+longer+quotes'],
+  ['host:X', ''],
+  ['tag.host:x', 'longer'],
+  ['environment:prod -source:checkout', 'other address+longer'],
+  ['environment:production -source:checkout', 'other address'],
+  ['message:web-1', ''],
+  ['message:"ED BY"', 'refused+other address'],
+  ['trace:4bf92f3577b34da6', 'refused'],
+  ['trace:4bf92*', 'refused'],
+  ['has:trace', 'refused'],
+  ['span:0a0B', 'longer'],
+  ['count:2..5', 'other address'],
+  ['count>2', ''],
+  ['new:1h', 'refused+other address+longer+quotes'],
+  ['user.id:42', 'refused+other address'],
+  ['region:eu-west', 'refused'],
+  ['region:eu-*', 'refused+other address'],
+  ['region:eu,us', 'longer'],
+  ['http.status:500', 'refused+other address'],
+  ['http.status:500.0', 'refused+other address'],
+  ['duration_ms>300', 'other address'],
+  ['http.status:500..600', 'refused+other address+longer'],
+  ['http.status>500', 'longer'],
+  ['has:user', 'refused+other address'],
+  ['has:none', ''],
+  ['path:/^\\/api\\//', 'longer'],
+  ['labels:b', 'refused'],
+  ['items.id:7', 'refused'],
+  ['big:9007199254740993', 'quotes'],
+  ['big:9007199254740992', ''],
+  ['star:"eu-*"', 'quotes'],
+  ['v:"1..2"', 'quotes'],
+  ['v:1\\..2', 'quotes'],
+  ['at:12\\:30', 'quotes'],
+  ['"\\"said\\""', 'quotes'],
+  ['"c:\\\\NEW"', 'quotes'],
+  ['"user name":bob', 'quotes'],
+  ['"http://a.b/c"', 'quotes'],
+  ['severity=error', ''],
+  ['level:error', ''],
+]
+
+t.test('what the guide says of the language holds', async (t) => {
+  const now = new Date(Date.now() - 30_000).toISOString()
+  const [refused, other, ...others] = GUIDE.map((event) => ({ ...event, timestamp: now }))
+  for (const event of [refused, other, other, ...others]) await service.ingest([event ?? {}])
+  await settled(service)
+  for (const [line, found] of EXAMPLES) {
+    const { body } = await ask({ q: `has:guide (${line})` })
+    t.same(
+      body.items?.map(({ tags }: any) => tags.guide).toSorted() ?? body,
+      found.split('+').filter(Boolean).toSorted(),
+      line,
+    )
+  }
+  const guides = [...(await ask({ q: 'has:guide' })).body.items]
+  for (const { id, tags, priority, template_id: template } of guides) {
+    const found = async (q: string): Promise<string[]> =>
+      (await ask({ q: `has:guide ${q}` })).body.items.map((item: any) => item.tags.guide)
+    t.same(await found(`id:${id}`), [tags.guide])
+    t.ok((await found(`template:${template}`)).includes(tags.guide))
+    t.ok((await found(`priority:${priority}`)).includes(tags.guide))
+    t.notOk((await found(`id>${id}`)).includes(tags.guide))
+  }
+})
