@@ -84,8 +84,15 @@ function has(text: string, test: TextTest): boolean {
 
 const isAnywhere = (event: ModelEvent, test: TextTest): boolean =>
   [event.message, event.host, event.traceId].some((text) => has(text, test)) ||
-  (event.exception !== '' &&
-    has(test.kind === 'regex' ? JSON.stringify(event.tags) : event.exception, test))
+  (event.exception !== '' && isInException(event, test))
+
+/** Phrases and regular expressions are searched in the JSON of all attributes. */
+function isInException({ exception, tags }: ModelEvent, test: TextTest): boolean {
+  const json = JSON.stringify(tags)
+  if (test.kind === 'phrase')
+    return has(json, { ...test, text: JSON.stringify(test.text).slice(1, -1) })
+  return has(test.kind === 'regex' ? json : exception, test)
+}
 
 /** What is at the ends of the paths of tags; null is no value. */
 function* ends(
@@ -116,7 +123,9 @@ export const leavesOf = ({ tags }: ModelEvent): (readonly [path: string, text: s
     })
 
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/
-export const toNumber = (text: string): number | null => (NUMBER.test(text) ? Number(text) : null)
+/** Null for a text that is none, or one that is too large. */
+export const toNumber = (text: string): number | null =>
+  NUMBER.test(text) && Number.isFinite(Number(text)) ? Number(text) : null
 
 function isValue(text: string, test: ValueTest): boolean {
   const number = toNumber(text)
