@@ -1,3 +1,4 @@
+import { TOTP } from 'otpauth'
 import type { Page } from 'playwright-core'
 import type { Test } from 'tap'
 
@@ -225,7 +226,37 @@ async function newPassword(t: Test, page: Page, service: LiveService): Promise<v
   await other.click('text=Show what I type')
   t.equal(await other.getAttribute('input[name=password]', 'type'), 'text')
   t.same(await axe(other), [])
+  await other.fill('input[name=current]', 'a rather long first password 42')
+  await other.keyboard.press('Enter')
+  await other.waitForSelector('.shell')
+  await ownFactor(t, other, service)
   await context.close()
+}
+
+/** A second factor is turned on by keyboard, and off with a recovery code. */
+async function ownFactor(t: Test, page: Page, service: LiveService): Promise<void> {
+  const password = 'tulip 93 ferry moss'
+  await page.goto(`${service.api}/admin/sessions`)
+  await page.focus('text=Turn it on …')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('input[name=password]:focus')
+  await page.keyboard.type(password)
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('input[name=code]:focus')
+  t.same(await axe(page), [])
+  const secret = (await text(page, '.made-key code')).replaceAll(' ', '')
+  await page.keyboard.type(new TOTP({ secret }).generate())
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('.codes li >> nth=9')
+  t.same(await axe(page), [])
+  const recovery = await text(page, '.codes li >> nth=0')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('.own-factor:has-text("10 recovery codes left")')
+  await page.click('text=Turn it off …')
+  await page.fill('input[name=password]', password)
+  await page.fill('input[name=code]', recovery)
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('.own-factor:has-text("with the password alone")')
 }
 
 async function views(t: Test, page: Page, service: LiveService): Promise<void> {

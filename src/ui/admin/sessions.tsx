@@ -3,6 +3,7 @@ import { call } from '../lib/api.js'
 import { usePaged } from '../lib/paged.js'
 import { MoreButton } from '../shell/more-button.js'
 import { When } from '../shell/when.js'
+import { OwnFactor } from './own-factor.js'
 import { Problem } from '../shell/problem.js'
 
 interface Session {
@@ -72,6 +73,7 @@ export function Sessions() {
         </table>
       </div>
       <MoreButton list={list} />
+      <OwnFactor onChanged={list.reload} />
     </>
   )
 }

@@ -6,11 +6,16 @@ import { changePassword, logOut } from '../lib/log-in.js'
 import { duty } from '../lib/session.js'
 import { ShowPassword, typeOf } from './log-in.js'
 import { Mark } from './mark.js'
+import { Notice } from './notice.js'
+import { TurnOnFactor } from './second-factor.js'
 
 /** What a user has to do before anything else is answered. */
 export const Duty = () => (
   <main class="log-in">
-    {duty.value === 'password_change_required' ? <NewPassword /> : <Factor />}
+    <div class="ways">
+      {duty.value === 'password_change_required' ? <NewPassword /> : <Factor />}
+    </div>
+    <Notice />
   </main>
 )
 
@@ -84,17 +89,17 @@ function strengthOf(text: string): number {
 }
 
 const Factor = () => (
-  <form>
+  <>
     <h1>
-      <Mark /> A second factor is needed
+      <Mark /> Second factor
     </h1>
-    <p>
-      This installation asks for one. Turn it on with the operations of{' '}
-      <code>/api/auth/second-factor</code> in <a href="/docs#operations-tag-auth">the reference</a>,
-      and log in again.
-    </p>
-    <button type="button" onClick={() => void logOut()}>
-      Log out
-    </button>
-  </form>
+    <p class="note">This installation asks for one: codes of an authenticator app.</p>
+    <TurnOnFactor
+      onDone={() => {
+        duty.value = ''
+      }}
+      onCancel={() => void logOut()}
+      cancel="Log out"
+    />
+  </>
 )
