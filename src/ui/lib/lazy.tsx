@@ -24,7 +24,7 @@ export function lazy<P extends object>(
     if (problem)
       return (
         <div class="found empty" role="alert">
-          <p>This part of the page can’t be loaded any more.</p>
+          <p>This part of the page can’t be loaded.</p>
           <button class="primary" onClick={() => location.reload()}>
             Reload
           </button>
