@@ -171,11 +171,12 @@ export const reasonOf = (rule: Rule | undefined): string =>
   rule === undefined ? 'the rule was deleted or disabled' : 'the rule was changed'
 
 export function titleOf(one: LoggedTransition): string {
-  const { ruleName, groupBy, group, value, finding } = one
+  const { ruleName, groupBy, group, value, finding, kind } = one
   if (finding !== undefined) return finding.title
   const where = groupBy
     .map((name, i) => `${name} ${group[i] === '' ? '(none)' : group[i]}`)
     .join(', ')
-  const shown = value === null ? '' : `: ${Number(value.toPrecision(6))}`
+  const amount = value === null ? '' : `${Number(value.toPrecision(6))}`
+  const shown = amount === '' ? '' : `: ${kind === 'absence' ? `nothing for ${amount} s` : amount}`
   return `${ruleName}${where === '' ? '' : ` (${where})`}${shown}`.slice(0, 300)
 }

@@ -133,7 +133,9 @@ function Line({ alert, rule, onChange }: LineProps) {
               <Named text={groupText(group)} />{' '}
             </span>
           )}
-          {alert.value !== null && <span>with {count(alert.value)} </span>}
+          {alert.value !== null && rule?.kind.type !== 'absence' && (
+            <span>with {count(alert.value)} </span>
+          )}
           since <When at={alert.started_at ?? alert.created_at} />
           {alert.resolved_at !== null && (
             <>

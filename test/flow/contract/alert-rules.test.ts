@@ -275,6 +275,7 @@ beside('rules of every kind fire', async (t) => {
   t.ok(dead.value > 0 && dead.value < 0.5, `${dead.value} of the records`)
   const [absent] = await untilAlerts(ids.absence, 1)
   t.match(absent, { group: { source: 'shop' }, related_source: 'shop' })
+  t.match(absent.title, /\(source shop\): nothing for \d+ s$/)
 })
 
 beside('a back-test says what a rule would have done', async (t) => {
