@@ -50,7 +50,7 @@ export function Dashboard({ name, panels, isLoaded, error, reload }: DashboardPr
   return (
     <>
       <Problem of={{ error, reload }} />
-      <Tools name={name} shown={shown} reload={reload} />
+      <Tools name={name} panels={panels} reload={reload} />
       {isLoaded && shown.length === 0 && (
         <div class="found empty dashboard-empty">
           <Icon name="gauge" size={22} />
@@ -85,14 +85,19 @@ function givenRange(): Range | null {
 
 interface ToolsProps {
   readonly name: string
-  readonly shown: readonly SavedView[]
+  readonly panels: readonly SavedView[]
   readonly reload: () => void
 }
 
-function Tools({ name, shown, reload }: ToolsProps) {
+function Tools({ name, panels, reload }: ToolsProps) {
+  const shown = panels.filter((view) => boardOf(view) === name)
   const take = (file: File): void => {
-    importPanels(file)
-      .then((taken) => notice(`Imported: ${counted(taken, 'panel')}.`))
+    importPanels(file, panels)
+      .then(({ created, present }) =>
+        notice(
+          `Imported: ${counted(created, 'panel')}${present === 0 ? '' : `; ${present} are here already`}.`,
+        ),
+      )
       .catch((problem: unknown) =>
         notice(
           problem instanceof SyntaxError ? 'The file has no panels in JSON.' : told(problem),
@@ -130,10 +135,21 @@ function fileOf(shown: readonly SavedView[]): string {
   return `data:application/json,${encodeURIComponent(JSON.stringify({ panels }, null, 2))}`
 }
 
-/** @returns how many panels were created @throws SyntaxError, ApiError */
-async function importPanels(file: File): Promise<number> {
+/**
+ * A panel that is there already is left out, so that a file may be imported again, as after an import that broke off.
+ *
+ * @returns how many panels were created, and how many there were @throws SyntaxError, ApiError
+ */
+async function importPanels(file: File, here: readonly SavedView[]) {
   const parsed = JSON.parse(await file.text()) as { readonly panels?: unknown }
   if (!Array.isArray(parsed.panels)) throw new SyntaxError('no panels')
-  for (const json of parsed.panels as readonly unknown[]) await call(PATH, { method: 'POST', json })
-  return parsed.panels.length
+  const known = new Set(here.map(contentOf))
+  // The API checks each of them.
+  const panels = parsed.panels as readonly (SavedView | null)[]
+  const missing = panels.filter((one) => !known.has(contentOf(one)))
+  for (const json of missing) await call(PATH, { method: 'POST', json })
+  return { created: missing.length, present: panels.length - missing.length }
 }
+
+const contentOf = (view: SavedView | null): string =>
+  JSON.stringify([view?.dashboard ?? '', view?.name, view?.screen, view?.kind, view?.params])
