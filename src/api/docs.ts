@@ -62,7 +62,7 @@ const REFERENCE = [
  * @throws Error when a file of the docs is missing
  */
 export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {
-  let description: string | null = null
+  let description: Buffer | null = null
   const guide = createGuides(readAsset('guide.html').toString())
   const files = FILES.map(({ path, file, type }) => {
     const body = readAsset(file)
@@ -74,7 +74,10 @@ export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {
       const body = readFileSync(new URL(name, IMAGES))
       return docsRoute(`/docs/images/${name}`, 'image/png', () => body)
     })
-  const guides = GUIDES.map((name) => docsRoute(`/docs/${name}`, HTML, () => guide(name)))
+  const guides = GUIDES.map((name) => {
+    let body: Buffer | null = null
+    return docsRoute(`/docs/${name}`, HTML, () => (body ??= Buffer.from(guide(name))))
+  })
   const reference = REFERENCE.map(({ file, type, url }) => {
     let body: Buffer | null = null
     const cache = 'public, max-age=86400'
@@ -93,7 +96,7 @@ export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {
     handle: () => ({
       status: 200,
       headers: { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-cache' },
-      body: (description ??= JSON.stringify(describe())),
+      body: (description ??= Buffer.from(JSON.stringify(describe()))),
     }),
   })
   return [json, ...files, ...images, ...reference, ...guides]
@@ -102,12 +105,7 @@ export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {
 const readAsset = (file: string): Buffer =>
   readFileSync(fileURLToPath(new URL(import.meta.resolve(`#docs-assets/${file}`))))
 
-function docsRoute(
-  path: string,
-  type: string,
-  body: () => string | Buffer,
-  cache = 'no-cache',
-): HttpRoute {
+function docsRoute(path: string, type: string, body: () => Buffer, cache = 'no-cache'): HttpRoute {
   const headers = {
     'Content-Type': type,
     'Content-Security-Policy': POLICY,

@@ -7,6 +7,7 @@ import type { ServerLog } from './request.js'
 import { endSource, StreamedBody } from './streamed-body.js'
 import type { UwsResponse } from './uws.js'
 import type { RequestOutcome } from '../telemetry/metrics.js'
+import type { UnreadReplies } from './unread-replies.js'
 
 export interface ExchangeHost {
   readonly log: ServerLog
@@ -15,6 +16,7 @@ export interface ExchangeHost {
   readonly bodyTimeoutMs: number
   readonly handlerTimeoutMs: number
   readonly stallTimeoutMs: number
+  readonly unread: UnreadReplies
   readonly observe: ((outcome: RequestOutcome) => void) | null
   /** While the server stops, every reply closes its connection. */
   isDraining: boolean
@@ -207,9 +209,7 @@ export class Exchange {
         this.#controller?.abort()
         return
       case 'sending':
-        if (this.#body !== null)
-          this.#host.log.info(this.#names(), 'a client reads no more of a reply')
-        this.#res.close()
+        this.disconnect()
         return
       case 'done':
     }
@@ -227,7 +227,7 @@ export class Exchange {
     }
     this.#res.cork(() => {
       this.#writeHead(wire)
-      if (large) this.#sendLarge(asBytes(wire.body), status)
+      if (large) this.#sendLarge(wire.body, status)
       else this.#sendSmall(wire.body, status, close)
     })
   }
@@ -258,20 +258,34 @@ export class Exchange {
     this.#finish(status)
   }
 
-  #sendLarge(body: Uint8Array, status: number): void {
+  #sendLarge(text: string | Uint8Array, status: number): void {
     const res = this.#res
+    const { stallTimeoutMs, unread } = this.#host
+    const body = asBytes(text)
+    // Bytes are those of a file, which all its readers share.
+    const own = typeof text === 'string' ? body.byteLength : 0
+    const wait = (): void => {
+      this.#dueMs = performance.now() + stallTimeoutMs
+      if (own > 0) unread.wait(this, own)
+    }
     const [, isDone] = res.tryEnd(body, body.byteLength)
     if (isDone) {
       this.#finish(status)
       return
     }
-    this.#dueMs = performance.now() + this.#host.stallTimeoutMs
     res.onWritable((offset) => {
-      this.#dueMs = performance.now() + this.#host.stallTimeoutMs
       const [ok, ended] = res.tryEnd(body.subarray(offset), body.byteLength)
       if (ended) this.#finish(status)
+      else wait()
       return ok
     })
+    wait()
+  }
+
+  /** Ends the connection of a client that reads no more. */
+  disconnect(): void {
+    this.#host.log.info(this.#names(), 'a client reads no more of a reply')
+    this.#res.close()
   }
 
   #sendStream(wire: WireReply, source: AsyncIterator<Uint8Array>, status: number): void {
@@ -308,6 +322,7 @@ export class Exchange {
     this.#phase = 'done'
     this.#body?.end()
     this.#host.inFlight.delete(this)
+    this.#host.unread.end(this)
     this.reader?.release()
     if (mayWork) this.#controller?.abort()
     this.#observe(status)

@@ -8,19 +8,16 @@ import { countConnections, createAddressShares, type ConnectionPool } from './co
 import { BodyStream, NO_CHUNKS } from './body-stream.js'
 import { BodyReader, BodySlab, budgetOf, createBodyBudget, toBodyError } from './body.js'
 import type { BodyMemory } from './body.js'
-import { createCors } from './cors.js'
-import type { Cors, CorsOptions } from './cors.js'
+import { createCors, type Cors, type CorsOptions } from './cors.js'
 import { createDefaultHeaders } from './default-headers.js'
-import { Exchange, ExchangeList, TurnRequests } from './exchange.js'
-import type { ExchangeHost } from './exchange.js'
+import { Exchange, ExchangeList, TurnRequests, type ExchangeHost } from './exchange.js'
 import type { RequestOutcome } from '../telemetry/metrics.js'
-import { toErrorReply } from './reply.js'
-import type { Reply } from './reply.js'
+import { toErrorReply, type Reply } from './reply.js'
 import { HeaderBag, Request, readFraming } from './request.js'
 import type { ServerLog } from './request.js'
-import { createRouter } from './router.js'
-import type { Router } from './router.js'
+import { createRouter, type Router } from './router.js'
 import type { Admission, HttpRoute } from './routes.js'
+import { UnreadReplies } from './unread-replies.js'
 import type { Uws, UwsApp, UwsListenSocket, UwsRequest, UwsResponse } from './uws.js'
 import type { MountedWebSocket, WebSocketRoute, WebSocketServer } from './websocket.js'
 import { MINUTE_MS } from '../model/time.js'
@@ -41,6 +38,8 @@ interface ServerLimits {
    * only after about a third of the socket's buffer (1 to 2 MB), which a slow client must manage in this time.
    */
   readonly stallTimeoutMs: number
+  /** Large replies that clients do not read, together; above it the slowest of these clients is disconnected. */
+  readonly maxUnreadBytes: number
 }
 
 const DEFAULT_LIMITS: ServerLimits = {
@@ -50,6 +49,7 @@ const DEFAULT_LIMITS: ServerLimits = {
   bodyTimeoutMs: 120_000,
   handlerTimeoutMs: 30_000,
   stallTimeoutMs: MINUTE_MS,
+  maxUnreadBytes: 134_217_728,
 }
 
 export interface ServerOptions {
@@ -161,6 +161,7 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
       observe: options.observe ?? null,
       isDraining: false,
       turn: new TurnRequests(),
+      unread: new UnreadReplies(limits.maxUnreadBytes),
     },
   }
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { httpRoute } from '../../../src/http/routes.js'
@@ -514,6 +514,47 @@ t.test('a client that stalls in a large reply is disconnected, a slow one is not
     bytes += piece.byteLength
   }
   t.equal(bytes, 30_000_000)
+})
+
+t.test('replies that nobody reads take bounded memory: the slowest client leaves', async (t) => {
+  const outcomes: RequestOutcome[] = []
+  const text = httpRoute({
+    id: 'text',
+    method: 'GET',
+    path: '/text',
+    bodyBytes: 0,
+    handle: () => ({ status: 200, body: 'x'.repeat(20_000_000) }),
+  })
+  const { port, url } = startServer(t, {
+    routes: [text, ...recorder().routes],
+    limits: { maxUnreadBytes: 50_000_000 },
+    observe: (outcome) => outcomes.push(outcome),
+  })
+  const stall = async (path: string): Promise<Socket> => {
+    const socket = connect(port, '127.0.0.1')
+    t.teardown(() => socket.destroy())
+    socket.pause()
+    socket.write(get(path))
+    await fetch(`${url}/hello/x`)
+    return socket
+  }
+  const ended = (): number => outcomes.filter(({ status }) => status === 0).length
+  // Those of a file are no memory of their own.
+  for (let i = 0; i < 4; i++) await stall('/large')
+  await stall('/text')
+  await stall('/text')
+  await sleep(100)
+  t.equal(ended(), 0)
+  for (const wanted of [1, 2]) {
+    await stall('/text')
+    for (let i = 0; i < 100 && ended() < wanted; i++) await sleep(20)
+    t.equal(ended(), wanted)
+  }
+  t.equal((await (await fetch(`${url}/text`)).text()).length, 20_000_000, 'who reads has all of it')
+  t.ok(
+    outcomes.every(({ routeId, status }) => status === 200 || routeId === 'text'),
+    'and the files stay',
+  )
 })
 
 t.test('a head that is too long is 431 in the envelope, even with a query of 100 kB', async (t) => {
