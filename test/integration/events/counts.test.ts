@@ -1,6 +1,6 @@
 /**
- * For random queries and ranges, histogram, facets, stats and list count what going through all messages in JavaScript
- * counts. The data has repeats, also across the ends of ranges, late events, corrections, a deleted source and events that were
+ * For random queries and ranges, histogram, facets, stats, list, export and context count what going through all messages in
+ * JavaScript counts. The data has equal times, repeats, also across the ends of ranges, late events, corrections, a deleted source and events that were
  * deleted by queries. With TEST_SHARDS=2 it is on two shards.
  */
 import * as fc from 'fast-check'
@@ -8,6 +8,7 @@ import { t as suite, test } from 'tap'
 import { createClusterStore } from '../../../src/clickhouse/cluster/cluster.js'
 import type { Store } from '../../../src/clickhouse/client.js'
 import { createEvents } from '../../../src/events/events.js'
+import { toExportLines } from '../../../src/events/export-columns.js'
 import type { EventPage } from '../../../src/events/page.js'
 import type { EventQuestion } from '../../../src/events/occurrences.js'
 import type { Metric, StatsGroup } from '../../../src/events/stats.js'
@@ -99,9 +100,11 @@ async function store(into: Store): Promise<readonly CountedEvent[]> {
   const repeated = fc.sample(anyRepeats, { seed: SEED, numRuns: EVENTS })
   const rows: object[] = []
   const events = made.map((one, i): CountedEvent => {
-    const { milliseconds, repeats, arrivalDays } = repeated[i] ?? { ...NEVER }
+    const { repeats, arrivalDays } = repeated[i] ?? NEVER
     const id = i + 1
-    const tsMs = one.tsMs + milliseconds
+    // Every fourth event has the time of the one before.
+    const timed = i % 4 === 3 ? i - 1 : i
+    const tsMs = (made[timed] ?? one).tsMs + (repeated[timed] ?? NEVER).milliseconds
     const first = 1 + (i % 3 === 0 ? 1 : 0)
     // Repeats may arrive on another day than their event.
     const arrivedMs = Math.max(END_MS - arrivalDays * DAY_MS, tsMs - DAY_MS)
@@ -265,7 +268,7 @@ void test('whatever counts, counts the same', async (t) => {
   const base = modelOf(all)
   const names = { ...NAMES, applications: () => NAMES.applications }
   const answered = { rollup: 0, events: 0 }
-  let cut = 0
+  let [cut, checked] = [0, 0]
 
   const histogram = async (
     { question, field, top, buckets, counted }: Asked,
@@ -347,6 +350,58 @@ void test('whatever counts, counts the same', async (t) => {
     same(countsOf(counts.answer.groups), countsOf(simple), 'counts of stats')
   }
 
+  /** What an export is that goes on after the middle of the list. */
+  const exportOn = async (
+    { question, order }: Asked,
+    wanted: readonly EventInRange[],
+  ): Promise<void> => {
+    const at = Math.floor(wanted.length / 2)
+    const last = wanted[at - 1]?.event
+    const after = last === undefined ? null : { tsMs: last.tsMs, id: last.id }
+    const lines = toExportLines('ndjson', ['id', 'occurrence_count'], NAMES.redirects)
+    const asker = {
+      ask: <T>(work: () => Promise<T>) => work(),
+      signal: new AbortController().signal,
+    }
+    let text = ''
+    for await (const { bytes } of events.exported({ ...question, order, after, lines }, asker))
+      text += Buffer.from(bytes).toString()
+    const rest = wanted
+      .slice(at)
+      .map(({ event: { id }, count }) => `{"id":${id},"occurrence_count":${count}}\n`)
+    same(text, rest.join(''), `export ${order}`)
+  }
+
+  /** The events beside one of a list, of those that share some fields with it. */
+  const context = async (event: CountedEvent, isAlike: boolean): Promise<void> => {
+    const record = await events.get(event.id)
+    if (record === null) throw new Error(`bug: ${event.id} is not stored`)
+    const [fields, limit] = isAlike ? [['source', 'host', 'trace'] as const, 5] : [[], 20]
+    const others = all
+      .filter(({ id, source, host, traceId }) => {
+        const isSame =
+          source === event.source &&
+          host === event.host &&
+          traceId.toLowerCase() === event.traceId.toLowerCase()
+        return id !== event.id && (!isAlike || isSame)
+      })
+      .toSorted((a, b) => a.tsMs - b.tsMs || a.id - b.id)
+    const isBefore = ({ tsMs, id }: CountedEvent): boolean =>
+      tsMs < event.tsMs || (tsMs === event.tsMs && id < event.id)
+    for (const [side, wanted] of [
+      ['before', others.filter(isBefore).toReversed()],
+      ['after', others.filter((one) => !isBefore(one))],
+    ] as const) {
+      const asked = { event: record, same: fields, side, from: null, limit, within: null }
+      const { events: got } = await events.context(asked)
+      same(
+        got.map(({ id, occurrenceCount }) => [id, occurrenceCount]),
+        wanted.slice(0, limit).map(({ id, count }) => [id, count]),
+        `${side} ${event.id}`,
+      )
+    }
+  }
+
   const list = async (
     { question, limit, order }: Asked,
     within: readonly EventInRange[],
@@ -397,6 +452,13 @@ void test('whatever counts, counts the same', async (t) => {
     const of = (event: CountedEvent): string =>
       by.field === null ? '' : textOf(event, toField(by.field), model)
     await list({ question, ...by }, within)
+    checked += 1
+    if (checked % 4 === 0) {
+      const ordered = by.order === 'desc' ? within : within.toReversed()
+      await exportOn({ question, ...by }, ordered)
+      const beside = within[Math.floor(within.length / 3)]?.event
+      if (beside !== undefined) await context(beside, checked % 8 === 0)
+    }
     await histogram({ question, ...by }, within, of)
     await facets({ question, ...by }, within, model)
     await stats({ question, ...by }, within, model)
