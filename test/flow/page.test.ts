@@ -600,6 +600,7 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.keyboard.press('Enter')
   await page.waitForSelector('.template-head:has-text("connection pool exhausted")')
   for (const [words, to] of [
+    ['second fac', /\/admin\/sessions$/],
     ['api tok', /\/admin\/tokens$/],
     ['dead lett', /\/sources\/dead-letters$/],
     ['maintenance wind', /\/alerts\/quiet/],

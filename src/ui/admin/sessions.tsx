@@ -24,6 +24,7 @@ export function Sessions() {
     void act(call(path, { method: 'DELETE' }), said).then(() => list.reload())
   return (
     <>
+      <OwnFactor onChanged={list.reload} />
       <p class="line above-table">
         <button onClick={() => end('/api/auth/sessions', 'Only this session goes on.')}>
           End all others
@@ -73,7 +74,6 @@ export function Sessions() {
         </table>
       </div>
       <MoreButton list={list} />
-      <OwnFactor onChanged={list.reload} />
     </>
   )
 }

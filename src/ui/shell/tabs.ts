@@ -19,7 +19,7 @@ export const SOURCE_TABS: readonly TabLink[] = [
 export const ADMIN_TABS: readonly TabLink[] = [
   { path: '/admin', name: 'Health', role: 'viewer' },
   { path: '/admin/storage', name: 'Storage', role: 'viewer', also: 'retention, disk' },
-  { path: '/admin/sessions', name: 'Your sessions', role: 'viewer' },
+  { path: '/admin/sessions', name: 'Your sessions', role: 'viewer', also: 'second factor' },
   { path: '/admin/users', name: 'Users', role: 'admin', also: 'roles' },
   { path: '/admin/tokens', name: 'API tokens', role: 'admin' },
   { path: '/admin/audit', name: 'Audit', role: 'admin' },
