@@ -2,12 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readdir, rm } from 'node:fs/promises'
 import { join, relative } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Store } from '../clickhouse/client.js'
 import { BACKUP_DISK } from '../clickhouse/embedded/config.js'
 import type { Config } from '../config.js'
 import { makeDirectory } from '../coordination/data-dir.js'
-import { HOUR_MS, MINUTE_MS } from '../model/time.js'
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
+import { s3Of } from '../settings/cold.js'
 import type { Writer } from '../writer/writer.js'
 import {
   applyCorrections,
@@ -18,6 +20,7 @@ import {
   type DatabaseBackup,
   type MakeBackup,
 } from './clickhouse-backup.js'
+import { openBucket } from './bucket.js'
 import { requestBackup } from './control.js'
 import { emptyOut, isFree, moveTree } from './file-tree.js'
 import { writeManifest } from './manifest.js'
@@ -51,6 +54,9 @@ interface BackupDeps {
 const APPLY_MS = HOUR_MS
 /** If the current batch is not written in this time, ClickHouse is down and cannot make a backup. */
 const WAIT_MS = MINUTE_MS
+/** A check takes 5 s at most, so that a backup waits about a minute for an S3 that has become silent. */
+const CHECK_EVERY_MS = 10 * SECOND_MS
+const MOST_FAILURES = 4
 
 /** The folder of the embedded engine's backups in a data directory. */
 const backupsDir = (dataDir: string): string => join(dataDir, 'clickhouse', 'backups')
@@ -92,8 +98,35 @@ async function backUpDatabase(
     return { ...facts, ...begun, takenAt: new Date().toISOString() }
   }, AbortSignal.timeout(WAIT_MS))
   report('copying')
-  const bytes = await done
+  const s3 = isOnS3 ? s3Of(config) : null
+  const bytes = await (s3 === null ? done : whileAnswering(done, openBucket(s3).check))
   return { place, folder, database: store.database, schema, takenAt, totals, bytes }
+}
+
+/**
+ * ClickHouse itself tries a silent S3 for hours before it gives a backup up.
+ *
+ * @throws Error saying what S3 answered when it fails several checks that follow one another
+ */
+async function whileAnswering<T>(done: Promise<T>, check: () => Promise<void>): Promise<T> {
+  const ended = new AbortController()
+  const watch = async (): Promise<never> => {
+    for (let failures = 0; ;) {
+      await sleep(CHECK_EVERY_MS, undefined, { signal: ended.signal })
+      failures = await check().then(
+        () => 0,
+        (error: unknown) => {
+          if (failures + 1 === MOST_FAILURES) throw error
+          return failures + 1
+        },
+      )
+    }
+  }
+  try {
+    return await Promise.race([done, watch()])
+  } finally {
+    ended.abort()
+  }
 }
 
 /** @throws Error when no place is configured where ClickHouse can write a backup */

@@ -86,6 +86,11 @@ void test('old events move to S3 and are asked for, corrected, deleted, backed u
     message: /did not begin the backup within ten seconds/,
   })
   s3.thaw()
+  const silent = (text: string): void => void (text === 'copying' && s3.freeze())
+  await t.rejects(backupToS3({ ...command, print: silent }, 'silent'), {
+    message: /S3 at 127\S+ does not answer/,
+  })
+  s3.thaw()
   t.comment('and the writer goes on')
   await rig.services.corrections.correct(await idOf('a'), 'P1', 'before')
 
