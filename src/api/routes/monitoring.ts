@@ -292,9 +292,10 @@ const clearAll = route({
   id: 'clearAll',
   method: 'delete',
   path: '/api/monitoring/clear-all',
-  summary: 'Deletes all data but users, ingest keys and the audit trail',
+  summary: 'Deletes all events, and what belongs to them',
   description:
-    'Deletes events, templates, alerts, incidents, tasks, sources, applications and dead letters.',
+    'Deletes events, templates, alerts, incidents, tasks, sources, applications and dead letters. Users, keys, alert rules with ' +
+    'their channels, saved views and the audit trail stay.',
   role: 'admin',
   limit: 'clear_all_limit',
   reply: Type.Object({
