@@ -244,6 +244,7 @@ async function ownFactor(t: Test, page: Page, service: LiveService): Promise<voi
   await page.keyboard.press('Enter')
   await page.waitForSelector('input[name=code]:focus')
   t.same(await axe(page), [])
+  t.ok(await page.locator('[aria-label="QR code of the key"] path').getAttribute('d'))
   const secret = (await text(page, '.made-key code')).replaceAll(' ', '')
   await page.keyboard.type(new TOTP({ secret }).generate())
   await page.keyboard.press('Enter')

@@ -4,6 +4,7 @@ import { call, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { formTexts } from './form.js'
 import { copy } from './notice.js'
+import { QrCode } from './qr-code.js'
 
 const PATH = '/api/auth/second-factor'
 
@@ -57,9 +58,10 @@ export function TurnOnFactor({ onDone, onCancel, cancel }: TurnOnProps) {
       ) : (
         <>
           <p>
-            Add this key to an authenticator app, or <a href={key.uri}>open the app</a> on this
-            device.
+            Scan this with an authenticator app, <a href={key.uri}>open the app</a> on this device,
+            or enter the key.
           </p>
+          <QrCode text={key.uri} label="QR code of the key" />
           <p class="made-key">
             <code>{key.secret.replaceAll(/(.{4})(?=.)/g, '$1 ')}</code>
             <button

@@ -1,0 +1,14 @@
+import { encode } from 'uqr'
+
+/** A text as a QR code: dark squares on white in both themes, because many apps read no light ones. */
+export function QrCode({ text, label }: { readonly text: string; readonly label: string }) {
+  const { size, data } = encode(text)
+  const squares = data.flatMap((row, y) =>
+    row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : '')),
+  )
+  return (
+    <svg class="qr-code" viewBox={`0 0 ${size} ${size}`} role="img" aria-label={label}>
+      <path d={squares.join('')} />
+    </svg>
+  )
+}
