@@ -13,9 +13,12 @@ export function decodeGelfBatch(body: Buffer, context: DecodeContext, sink: Even
   const decoder = new RecordDecoder(context, sink)
   // JSON has three bytes a character at most, and escapes of six.
   const maxBytes = context.maxMessageBytes * 6
+  let left = MAX_UNPACKED_BYTES
   readBatch(body).each((bytes, isCut, line) => {
     if (isCut) return decoder.put(line, TOO_LARGE, () => bytes.toString('utf8'))
-    const text = unpack(bytes, maxBytes)?.toString('utf8').trim() ?? null
+    const unpacked = unpack(bytes, Math.min(maxBytes, Math.max(1, left)))
+    left -= unpacked.cost
+    const text = unpacked.bytes?.toString('utf8').trim() ?? null
     if (text === '') return
     const message = text === null ? undefined : parseJson(text)
     if (isRecord(message)) dropEmptyMembers(message)
@@ -23,6 +26,12 @@ export function decodeGelfBatch(body: Buffer, context: DecodeContext, sink: Even
     else decoder.decode(line, toWellFormed(message), () => text ?? '')
   })
 }
+
+/**
+ * Limit of what the compressed messages of a batch unpack to. A batch of 256 KiB has 8 MiB with a ratio of 30; one of messages
+ * that swell a thousandfold would take a worker for a second.
+ */
+const MAX_UNPACKED_BYTES = 32 * 1024 * 1024
 
 /** Drops the members that say nothing: the version, and a whole message that is the short one, which some clients always send. */
 export function dropEmptyMembers(message: JsonRecord): void {
@@ -37,13 +46,15 @@ const TOO_LARGE = {
   source: '',
 } as const
 
-/** @returns null for what can't be decompressed */
-function unpack(bytes: Buffer, maxOutputLength: number): Buffer | null {
+/** @returns null for what can't be decompressed, and how many bytes were */
+function unpack(bytes: Buffer, maxOutputLength: number): { bytes: Buffer | null; cost: number } {
+  const open = bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync : inflateSync
+  if (open === inflateSync && bytes[0] !== 0x78) return { bytes, cost: 0 }
   try {
-    if (bytes[0] === 0x1f && bytes[1] === 0x8b) return gunzipSync(bytes, { maxOutputLength })
-    if (bytes[0] === 0x78) return inflateSync(bytes, { maxOutputLength })
-    return bytes
-  } catch {
-    return null
+    const unpacked = open(bytes, { maxOutputLength })
+    return { bytes: unpacked, cost: unpacked.length }
+  } catch (error) {
+    const isTooLarge = error instanceof RangeError
+    return { bytes: null, cost: isTooLarge ? maxOutputLength : 0 }
   }
 }

@@ -48,6 +48,23 @@ void test('messages are read, compressed or not', async (t) => {
   t.equal(rejects[2]?.raw, text.toString('utf8', 0, 20), 'the beginning is kept')
 })
 
+void test('messages of a batch that swell are refused after some, and those that are broken cost nothing', async (t) => {
+  const bomb = gzipSync(Buffer.alloc(5_000_000))
+  const broken = Buffer.from('x\x9cbroken')
+  const good = gzipSync(JSON.stringify(MESSAGE))
+  const read = (messages: readonly Buffer[]) => {
+    const batch = new RecordBatch('10.0.0.7')
+    for (const bytes of messages) batch.record(bytes, 0, bytes.length, false)
+    return collectOf(batch)
+  }
+  const many = read([...Array.from({ length: 1_000 }, () => broken), good])
+  t.equal(many.events.length, 1)
+  const few = read([...Array.from({ length: 5 }, () => bomb), good])
+  t.same([few.events.length, few.rejects.length], [1, 5])
+  const all = read([...Array.from({ length: 200 }, () => bomb), good])
+  t.equal(all.rejects.length, 201, 'the good one behind them too')
+})
+
 void test('a short message in JSON is read as the line of a program', async (t) => {
   const line = { level: 'warn', msg: 'retried', user: 42 }
   const text = Buffer.from(
