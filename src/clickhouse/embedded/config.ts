@@ -201,6 +201,10 @@ export function usersXml(config: EmbeddedConfig): string {
       <max_bytes_before_external_group_by>${Math.floor(queryBytes / 2)}</max_bytes_before_external_group_by>
       <max_bytes_before_external_sort>${Math.floor(queryBytes / 2)}</max_bytes_before_external_sort>
       <log_queries>0</log_queries>
+      <!-- Compiling expressions to machine code costs more than our queries gain by it (bench/NOTES.md). -->
+      <compile_expressions>0</compile_expressions>
+      <compile_aggregate_expressions>0</compile_aggregate_expressions>
+      <compile_sort_description>0</compile_sort_description>
       <!-- S3 that is away is said within seconds. By default each request is tried 500 times, and all threads wait. -->
       <s3_retry_attempts>3</s3_retry_attempts>
       <s3_slow_all_threads_after_network_error>0</s3_slow_all_threads_after_network_error>
