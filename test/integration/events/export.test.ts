@@ -218,6 +218,7 @@ async function exporting(t: Parameters<typeof startApi>[0], store: Store) {
       templateAliases: (id: string) => [id],
     },
     exportSlots,
+    isAlive: () => true,
   }
   const running = {
     name: 'running',
