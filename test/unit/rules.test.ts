@@ -73,6 +73,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   preact: /^src\/ui\//,
   '@preact/signals': /^src\/ui\//,
   uplot: /^src\/ui\//,
+  uqr: /^src\/ui\/shell\/qr-code\.tsx$/,
   '@sinclair/typebox':
     /^src\/(api|ui|records|coordination|events|insights|backup|priority|retention|model|alerting)\//,
 }
