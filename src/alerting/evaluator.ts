@@ -154,12 +154,11 @@ export class Evaluator {
     const { log } = this.#deps
     const { signal } = this.#closing
     const isOver = (): boolean => signal.aborted || lease.signal.aborted
-    const begin = (): Leading => new Leading(this.#deps, [signal, lease.signal])
     let failures = 0
     while (!isOver()) {
       if (this.#leading === null || this.#leading.isUncertain) {
         this.#leading?.end()
-        this.#leading = begin()
+        this.#leading = new Leading(this.#deps, [signal, lease.signal])
       }
       const begunMs = performance.now()
       try {
@@ -171,9 +170,11 @@ export class Evaluator {
         log[failures === 3 ? 'warn' : 'debug']({ err: error }, 'alert rules are evaluated late')
       }
       await this.#tellWhetherKnown(this.#leading)
+      // The next second cannot be stored before it is over.
+      const leftMs = Math.min(this.#leading.untilMs + STEP_MS - Date.now(), STEP_MS)
       // Slow queries may take half of the time at most.
       const tookMs = performance.now() - begunMs
-      const pauseMs = Math.max(failures === 0 ? LOOK_MS : FAILED_MS, tookMs)
+      const pauseMs = Math.max(failures === 0 ? LOOK_MS : FAILED_MS, leftMs, tookMs)
       await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
     }
   }

@@ -440,7 +440,7 @@ function startSweep(inFlight: ExchangeList, limits: ServerLimits): NodeJS.Timeou
       const nowMs = performance.now()
       inFlight.expire(nowMs)
     },
-    Math.min(Math.max(shortestMs / 4, 20), 500),
+    Math.min(Math.max(shortestMs / 4, 20), 1000),
   )
   return timer.unref()
 }
