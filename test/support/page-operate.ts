@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import type { Test } from 'tap'
 
 import { HOUR_MS } from '../../src/model/time.js'
-import { settled, type LiveService } from './live-service.js'
+import { eventually, settled, type LiveService } from './live-service.js'
 import { axe, held, param, text } from './page.js'
 
 /** What operators do beside searching: views, rules, alerts, incidents, insights, administration. */
@@ -125,7 +125,10 @@ async function incidents(t: Test, page: Page, service: LiveService): Promise<voi
   await service.call('POST /api/incidents', { json: { title, severity: 'P3' } })
   await page.goto(`${service.api}/incidents`)
   await page.click('.incident-card:has-text("Too much")')
-  await page.waitForFunction('document.title.startsWith("Too much (template “")')
+  await eventually(
+    () => page.title(),
+    (shown) => shown.startsWith('Too much (template “'),
+  )
   await page.goBack()
   const told = `Too much (template “${template.template.replaceAll('<*>', '∗')}”): 5`
   await page.waitForSelector(`.incident-card strong:text-is(${JSON.stringify(told)})`)
@@ -314,7 +317,7 @@ async function views(t: Test, page: Page, service: LiveService): Promise<void> {
   t.ok(Math.abs((await shaded()) - width) < 3, 'by the link, too')
   await page.keyboard.press('Escape')
   await page.waitForSelector('.why-panel', { state: 'detached' })
-  await page.waitForFunction('document.querySelector(".u-select").clientWidth === 0')
+  await eventually(shaded, (left) => left === 0)
 }
 
 async function alerts(t: Test, page: Page, service: LiveService): Promise<void> {

@@ -1,8 +1,11 @@
 import { encode } from 'uqr'
 
+/** A QR code has four white squares around it (ISO/IEC 18004). */
+const BORDER = 4
+
 /** A text as a QR code: dark squares on white in both themes, because many apps read no light ones. */
 export function QrCode({ text, label }: { readonly text: string; readonly label: string }) {
-  const { size, data } = encode(text)
+  const { size, data } = encode(text, { border: BORDER })
   const squares = data.flatMap((row, y) =>
     row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : '')),
   )
