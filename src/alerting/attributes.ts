@@ -135,7 +135,7 @@ export const sizeOf = ({ keys, thresholds }: AttributeLists): number =>
 const NAMES = String.raw`splitByChar('\x01', attribute_names)`
 const VALUES = String.raw`splitByChar('\x01', attribute_values)`
 
-/** SQL that gives what a row of `events` has as one text: `3,1:7` is value 3, and k = 7 for the first path. */
+/** SQL of one text for each row of `events`, such as `3,1:7`: it has value 3, and k = 7 for the first path. */
 export const attributesSql = ({ keys, paths, thresholds }: AttributeLists): Condition =>
   bound('attribute', (bind) => {
     const found: string[] = []

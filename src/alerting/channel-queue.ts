@@ -20,7 +20,7 @@ export interface Waiting {
   retryMs: number
   /** What keeps it back; null for nothing. */
   heldBy: string | null
-  /** Until this time the notice stays kept back without another check. */
+  /** What keeps the notice back is looked up again at this time. */
   heldUntilMs: number
   /** It waits for no others. */
   isReleased: boolean
@@ -182,7 +182,7 @@ export class ChannelQueue {
     return Math.max(atMs + waitMs, (this.#ruleSentMs.get(ruleOf(one)) ?? 0) + intervalMs)
   }
 
-  /** Releases the notices of a rule that wait to be sent together. */
+  /** Ends the waiting of all notices of a rule, so that they are sent together. */
   #release(first: Waiting): void {
     if (first.isReleased) return
     for (const one of this.#waiting.values())

@@ -25,7 +25,7 @@ const TRIES_FOR_MS = DAY_MS
 const BACKOFF = { baseMs: SECOND_MS, maxMs: 15 * MINUTE_MS }
 /** After so many failed attempts, about half a minute, the channel is failing. */
 const FAILING_ATTEMPTS = 5
-/** When more notices than this wait for a channel, each contains only what needs no query. */
+/** When more notices than this wait for a channel, they are sent without what would have to be queried. */
 const BUSY_FROM = 20
 
 export interface DeliveryDeps {

@@ -6,7 +6,7 @@ import { textOf, type Message } from './message.js'
 import { plainText } from './notice.js'
 import type { Notice } from './notices.js'
 
-/** Sends notices as one mail. The mails about one alert are one thread: later ones answer the first. */
+/** Sends notices as one mail. Later mails about an alert answer its first one, so that they are one thread. */
 export async function sendMail(
   smtp: Smtp | null,
   to: readonly string[],

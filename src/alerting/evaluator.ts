@@ -184,7 +184,7 @@ export class Evaluator {
 class Leading {
   /** Whether the states in memory may be ahead of the stored transitions. */
   isUncertain = false
-  /** Whether everything was deleted since the last round. */
+  /** All events were deleted: the next round ends what fires. */
   isCleared = false
   readonly #deps: EvaluatorDeps
   readonly #signals: readonly AbortSignal[]

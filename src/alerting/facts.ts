@@ -1,6 +1,6 @@
 /*
- * What a notice contains beside its transition: the usual value, some of the events, and links to the page. A notice does not
- * wait longer than a second for them, and they are asked for before its transition is stored.
+ * What a notice says in addition to its transition: the usual value, some of the events, and links to the page. They are
+ * queried before the transition is stored, and a notice waits for them for a second at most.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -64,7 +64,7 @@ function optionalOf({ kind, runbook, opens }: RuleFields) {
 }
 
 /**
- * A transition with the name and the severity that the alert began with, which channels were told.
+ * A transition under the alert's first name and severity: those that channels know the alert by.
  *
  * @param before the last transition of the alert
  */

@@ -91,7 +91,7 @@ function createOwnDays({ sources, applications }: PolicyDeps) {
   }
   return {
     of,
-    /** The sources with a retention of their own or of their application, by name. */
+    /** The name and days of each source that has a retention of its own or of its application. */
     list: (): readonly (readonly [string, number])[] =>
       sources.list().flatMap(({ name }) => {
         const own = of(name)

@@ -6,7 +6,7 @@ import { AppError } from '../../model/errors.js'
 /** The least length of new passwords. Shorter ones that were set before stay valid. */
 export const MIN_PASSWORD_CHARACTERS = 12
 export const MAX_PASSWORD_CHARACTERS = 128
-/** The greatest length of a password that is checked. Earlier versions accepted longer passwords than now. */
+/** Longest password that a log-in accepts: earlier versions let users set longer ones than can be set now. */
 export const MAX_GIVEN_CHARACTERS = 1_024
 
 const PASSES = 2

@@ -88,8 +88,8 @@ function toHealth(
 
 const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1)$/
 /**
- * The names of the service for clients on this machine. A page whose domain was rebound to this machine (DNS rebinding)
- * sends its own domain.
+ * Host headers of clients on this machine. A web page that reaches this machine by DNS rebinding sends its own domain
+ * instead.
  */
 const LOOPBACK_HOST = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?$/i
 /** Headers of proxies, any of which means that the client is not the one that connected. */
