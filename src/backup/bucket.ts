@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { AwsClient } from 'aws4fetch'
 
@@ -17,6 +18,9 @@ const FOLDER = 'manifests/'
 /** No backup has a name that begins so. */
 const CHECK = '.check-'
 const TIMEOUT_MS = 60_000
+const TRIES = 4
+/** Doubled before each further try. */
+const RETRY_MS = 50
 /** Of what is empty. */
 const CHECK_MS = 5_000
 
@@ -26,7 +30,6 @@ export function openBucket({ url, accessKeyId, secretAccessKey, region }: S3): B
     accessKeyId,
     secretAccessKey,
     service: 's3',
-    retries: 3,
     ...(region === '' ? {} : { region }),
   })
   const ask = async (
@@ -36,7 +39,12 @@ export function openBucket({ url, accessKeyId, secretAccessKey, region }: S3): B
   ): Promise<Response> => {
     const signal = AbortSignal.timeout(timeoutMs)
     const at = `${url}${FOLDER}${path}`
-    const reply = await client.fetch(at, { ...init, signal }).catch((cause: unknown) => {
+    const attempt = async (): Promise<Response> => {
+      // The client's own fetch hands the signal to a Request that the garbage collector takes, and the timeout with it.
+      const request = await client.sign(at, init)
+      return await fetch(request, { signal })
+    }
+    const reply = await retried(attempt, signal).catch((cause: unknown) => {
       throw new Error(`S3 at ${new URL(url).host} does not answer (${codeOf(cause)})`, { cause })
     })
     if (reply.ok || reply.status === 404) return reply
@@ -64,6 +72,16 @@ export function openBucket({ url, accessKeyId, secretAccessKey, region }: S3): B
       if (reply.status === 404) throw new Error(`S3 has no ${FOLDER}${path}`)
       return new Uint8Array(await reply.arrayBuffer())
     },
+  }
+}
+
+/** Sends a request again while S3 is busy or at fault. @returns the last reply */
+async function retried(attempt: () => Promise<Response>, signal: AbortSignal): Promise<Response> {
+  for (let tries = 1; ; tries++) {
+    const reply = await attempt()
+    if (tries === TRIES || (reply.status < 500 && reply.status !== 429)) return reply
+    await reply.body?.cancel()
+    await sleep(RETRY_MS * 2 ** tries, undefined, { signal })
   }
 }
 

@@ -27,7 +27,10 @@ export const PATIENCE = { everyMs: 5_000, answerMs: 5_000, misses: 3 } as const
  *
  * @returns true if it runs and does not answer, false if it has ended or the watch has
  */
-export async function isHung(engine: Engine, options: WatchOptions): Promise<boolean> {
+export async function isHung(
+  engine: Pick<Engine, 'hasExited' | 'exited'>,
+  options: WatchOptions,
+): Promise<boolean> {
   const { everyMs, misses, signal } = options
   const isOver = (): boolean => engine.hasExited || signal.aborted
   // The connection of the first request is there before a crowd of others. One answer resets the count, so a pause of this process
@@ -45,15 +48,13 @@ export async function isHung(engine: Engine, options: WatchOptions): Promise<boo
 /** Uses `node:http`, as the client does: `fetch` would be loaded for this alone. */
 const answers = ({ agent, username, password, answerMs, signal }: WatchOptions): Promise<boolean> =>
   new Promise((resolve) => {
-    const options = {
-      agent,
-      path: '/?query=SELECT%201',
-      auth: `${username}:${password}`,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(answerMs)]),
-    }
-    get(options, (reply) => {
+    const auth = `${username}:${password}`
+    const request = get({ agent, path: '/?query=SELECT%201', auth, signal }, (reply) => {
       reply.on('error', () => undefined)
       reply.once('close', () => resolve(reply.complete))
       reply.resume()
-    }).once('error', () => resolve(false))
+    })
+    // Not AbortSignal.any: in Node 20 the garbage collector takes a timeout that is a part of it, and it never fires.
+    const timer = setTimeout(() => request.destroy(), answerMs)
+    request.once('error', () => resolve(false)).once('close', () => clearTimeout(timer))
   })
