@@ -8,6 +8,7 @@
 import type { RequestOptions, Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 import type { Severity } from '../model/event.js'
+import { HOUR_MS } from '../model/time.js'
 import type { Field } from '../query/ast.js'
 import type { Condition } from './bind.js'
 import { createDictionary } from './dictionary-matches.js'
@@ -108,9 +109,9 @@ interface RowsOf {
 export type Counter = ReturnType<typeof createCounter>
 
 export function createCounter({ store, retention, fewMatches }: CountOptions) {
-  /** Whether all events of the range are still stored. */
-  const isKept = ({ fromMs, filter: { sources, severities } }: RangeQuestion): boolean =>
-    fromMs >= retention.keptSinceMs(sources, severities) + MAX_AHEAD_MS
+  /** The hour since which all events of the question's sources and severities are stored. */
+  const keptMs = ({ filter: { sources, severities } }: RangeQuestion): number =>
+    Math.ceil((retention.keptSinceMs(sources, severities) + MAX_AHEAD_MS) / HOUR_MS) * HOUR_MS
 
   const matchesOf = (question: RangeQuestion, options: RequestOptions) =>
     createDictionary(store, question.filter, options).matches(beginningMs(question), question.toMs)
@@ -128,10 +129,14 @@ export function createCounter({ store, retention, fewMatches }: CountOptions) {
     return occurrenceRows(question, { found, expressions, places })
   }
 
-  /** The rows of a rollup that counts by what is asked for; null when none does. */
-  const rolledUpRows = (question: RangeQuestion, by: CountBy): Condition | null => {
-    const rollup = isKept(question) ? rollupOf(question.filter, by) : null
-    return rollup === null ? null : rollupRows(question, rollup, by)
+  /** The rows of a rollup that counts by what is asked for, from `sinceMs` on, and those of the events of before; null when none does. */
+  const rolledUpRows = (
+    question: RangeQuestion,
+    by: CountBy,
+    sinceMs = keptMs(question),
+  ): Condition | null => {
+    const rollup = rollupOf(question.filter, by)
+    return rollup === null ? null : rollupRows(question, rollup, { ...by, keptMs: sinceMs })
   }
 
   const countBy = async (
@@ -143,11 +148,8 @@ export function createCounter({ store, retention, fewMatches }: CountOptions) {
     const rolledUp = rolledUpRows(question, by)
     if (rolledUp !== null) return await askRollup(store, { rows: rolledUp, by }, options)
     const key = by.field === null ? NO_VALUE : fieldKey(by.field, 'field_')
-    return await ask(
-      store,
-      { rows: await rowsOf(question, { expressions: [key], counted: by.counted }, options), by },
-      options,
-    )
+    const rows = await rowsOf(question, { expressions: [key], counted: by.counted }, options)
+    return await ask(store, { rows, by }, options)
   }
 
   /** Counts of a time when events may be gone already; null when no rollup counts by what is asked for. */
@@ -156,8 +158,7 @@ export function createCounter({ store, retention, fewMatches }: CountOptions) {
     by: CountBy,
     options: RequestOptions,
   ): Promise<Counts | null> => {
-    const rollup = rollupOf(question.filter, by)
-    const rows = rollup === null ? null : rollupRows(question, rollup, by)
+    const rows = rolledUpRows(question, by, 0)
     return rows === null ? null : await askRollup(store, { rows, by }, options)
   }
 
@@ -165,7 +166,7 @@ export function createCounter({ store, retention, fewMatches }: CountOptions) {
   const events = async (question: RangeQuestion, options: RequestOptions): Promise<number> => {
     if (question.fromMs >= question.toMs || matchesNothing(question.filter)) return 0
     const found = await matchesOf(question, options)
-    return await countEvents(store, question, { found, isKept: isKept(question) }, options)
+    return await countEvents(store, question, { found, keptMs: keptMs(question) }, options)
   }
 
   return {
@@ -173,6 +174,7 @@ export function createCounter({ store, retention, fewMatches }: CountOptions) {
     countBy,
     rolledUpCounts,
     events,
+    keptMs,
     isRolledUp: (question: RangeQuestion, by: CountBy): boolean =>
       rolledUpRows(question, by) !== null,
   }

@@ -29,18 +29,18 @@ const NOTHING: HourRow = { events: 0, mixed: [] }
 interface Known {
   /** The matches of the dictionaries in the range. */
   readonly found: Matches
-  /** Whether all events of the range are still stored. */
-  readonly isKept: boolean
+  /** Events of before may be gone. */
+  readonly keptMs: number
 }
 
 export async function countEvents(
   store: Pick<Store, 'query'>,
   question: RangeQuestion,
-  { found, isKept }: Known,
+  { found, keptMs }: Known,
   options: RequestOptions,
 ): Promise<number> {
   const { filter } = question
-  const hours = isKept ? wholeHours(question) : NO_HOURS
+  const hours = wholeHours(question, keptMs)
   const counting = hours === NO_HOURS ? NOTHING : readHours(store, { filter, hours }, options)
   const hasMixed = filter.severities !== null || filter.priorities !== null
   const { mixed } = hasMixed ? await counting : NOTHING

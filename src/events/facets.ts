@@ -61,7 +61,12 @@ export const createFacets =
         top,
         names,
       })
-      const isRolledUp = fields.map((field) => counter.isRolledUp(range, byOf(field)))
+      // Beside a rollup each field reads the events of the time of which some may be gone, so that must be a small part.
+      const isMostlyKept =
+        (counter.keptMs(range) - range.fromMs) * fields.length <= range.toMs - range.fromMs
+      const isRolledUp = fields.map(
+        (field) => isMostlyKept && counter.isRolledUp(range, byOf(field)),
+      )
       const others = fields.filter((_, i) => isRolledUp[i] === false)
       const ofEvents =
         others.length === 0

@@ -9,7 +9,8 @@
  * They answer exactly what names sources, templates, and either severities or priorities, and counts by one of these or by host.
  * The ends of a range that the rollups have no step for (parts of a second, or of an hour) are counted from its events.
  *
- * Events are dropped sooner than rollups, so a range is left to the events when some of its own may be gone.
+ * Events are dropped sooner than rollups. So that both count the same, the time of which some events may be gone is counted from
+ * its events too.
  */
 
 import { statement, type Statement } from '../clickhouse/statement.js'
@@ -30,7 +31,7 @@ type Params = Readonly<Record<string, unknown>>
 const seriesSql = statement<Params, never>('series_rows')
 const templatesSql = statement<Params, never>('template_rows')
 const secondSql = statement<Params, never>('second_rest_rows')
-const hourSql = statement<Params, never>('hour_rest_rows')
+const partsSql = statement<Params, never>('rest_rows')
 const hostsSql = statement<Params, never>('host_rows')
 
 const MINUTE_S = 60
@@ -43,6 +44,11 @@ interface RolledUp {
   readonly counted: Counted
   /** The length of the buckets that the rows are counted in; 0 for a single bucket. */
   readonly stepS: number
+}
+
+interface RolledUpSince extends RolledUp {
+  /** A whole hour; the events of before are counted one by one. */
+  readonly keptMs: number
 }
 
 /** What each rollup counts by beside the source, finest steps first. None has severity and priority together. */
@@ -94,29 +100,27 @@ function dimensionsOf(
 export function rollupRows(
   question: RangeQuestion,
   rollup: Rollup,
-  by: RolledUp,
+  by: RolledUpSince,
 ): Condition | null {
   if (by.counted === 'events') return rolledUpEvents(question, by)
   const { filter, fromMs, toMs } = question
   const isSeries = rollup === 'series'
+  const areSecondsCut = isSeries && by.keptMs <= fromMs
   const stepMs = ROLLUPS[rollup].stepS * SECOND_MS
-  const firstMs = Math.ceil(fromMs / stepMs) * stepMs
+  const firstMs = Math.ceil(Math.max(fromMs, by.keptMs) / stepMs) * stepMs
   // A second that the range ends in is counted whole, and the rest of it is taken off.
-  const whole = isSeries ? Math.ceil(toMs / stepMs) : Math.floor(toMs / stepMs)
+  const whole = areSecondsCut ? Math.ceil(toMs / stepMs) : Math.floor(toMs / stepMs)
   const lastMs = Math.min(whole * stepMs, END_MS)
   if (firstMs >= lastMs) return null
   const key = by.field === null ? NO_VALUE : fieldKey(by.field, 'field_')
-  const rest = isSeries
-    ? restOf(question, `toString(${key.sql})`, {
-        statement: secondSql,
-        first: { fromMs, toMs: firstMs },
-        last: { fromMs: toMs, toMs: lastMs },
-      })
-    : restOf(question, key.sql, {
-        statement: hourSql,
-        first: { fromMs, toMs: firstMs },
-        last: { fromMs: lastMs, toMs },
-      })
+  const first = { fromMs, toMs: firstMs }
+  const rest = restOf(
+    question,
+    isSeries ? `toString(${key.sql})` : key.sql,
+    areSecondsCut
+      ? { statement: secondSql, first, last: { fromMs: toMs, toMs: lastMs } }
+      : { statement: partsSql, first, last: { fromMs: lastMs, toMs } },
+  )
   const parts = [
     rowsOf(rollup, filter, { ...by, firstS: firstMs / SECOND_MS, lastS: lastMs / SECOND_MS }),
     ...(rest === null ? [] : [rest]),
@@ -127,8 +131,11 @@ export function rollupRows(
   }
 }
 
-function rolledUpEvents(question: RangeQuestion, { field }: RolledUp): Condition | null {
-  const hours = wholeHours(question)
+function rolledUpEvents(
+  question: RangeQuestion,
+  { field, keptMs }: RolledUpSince,
+): Condition | null {
+  const hours = wholeHours(question, keptMs)
   if (hours === NO_HOURS) return null
   const { sources, templateIds } = question.filter
   const events = 'toInt64(template_stats.events)'

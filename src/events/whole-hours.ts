@@ -21,9 +21,9 @@ interface Range {
   readonly toMs: number
 }
 
-/** The hours of a range whose events `template_stats` counts. */
-export function wholeHours({ filter, fromMs, toMs }: Range): WholeHours {
-  const fromS = Math.ceil(fromMs / HOUR_MS) * HOUR_S
+/** The hours of a range, from a time on, whose events `template_stats` counts. */
+export function wholeHours({ filter, fromMs, toMs }: Range, sinceMs: number): WholeHours {
+  const fromS = Math.ceil(Math.max(fromMs, sinceMs) / HOUR_MS) * HOUR_S
   const untilS = Math.min(Math.floor(toMs / HOUR_MS) * HOUR_S, END_S)
   const isCounted = filter.terms.length + filter.clauses.length === 0
   return isCounted && fromS < untilS ? { fromS, untilS } : NO_HOURS

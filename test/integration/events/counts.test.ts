@@ -12,7 +12,7 @@ import { toExportLines } from '../../../src/events/export-columns.js'
 import type { EventPage } from '../../../src/events/page.js'
 import type { EventQuestion } from '../../../src/events/occurrences.js'
 import type { Metric, StatsGroup } from '../../../src/events/stats.js'
-import type { EventPosition } from '../../../src/events/range-rows.js'
+import { MAX_AHEAD_MS, type EventPosition } from '../../../src/events/range-rows.js'
 import { PRIORITIES, SEVERITIES, type ListedEvent } from '../../../src/model/event.js'
 import { DAY_MS, HOUR_MS } from '../../../src/model/time.js'
 import { encodeCorrection } from '../../../src/priority/correction-rows.js'
@@ -253,15 +253,17 @@ const anyQuestion = fc.record({
   limit: fc.constantFrom<number>(37, 150, 1000),
   order: fc.constantFrom<'asc' | 'desc'>('asc', 'desc'),
   counted: fc.constantFrom<'occurrences' | 'events'>('occurrences', 'occurrences', 'events'),
+  keptMs: fc.option(anyTime),
 })
 
 void test('whatever counts, counts the same', async (t) => {
   t.comment(`SEED=${SEED} RUNS=${RUNS} TEST_SHARDS=${SHARDS}`)
   const database = await openStore()
   const all = await deleteSome(database, await change(database, await store(database)))
+  let keptSinceMs = 0
   const events = createEvents(database, {
     dedupWindowSeconds: DEDUP_WINDOW_S,
-    retention: { keptSinceMs: () => Date.now() - 90 * DAY_MS },
+    retention: { keptSinceMs: () => keptSinceMs },
     coldUntilMs: () => 0,
     fewMatches: 20,
   })
@@ -439,7 +441,8 @@ void test('whatever counts, counts the same', async (t) => {
   }
 
   const check = async (asked: QuestionOf): Promise<boolean> => {
-    const { line, range, ...by } = asked
+    const { line, range, keptMs, ...by } = asked
+    keptSinceMs = keptMs === null ? 0 : keptMs - MAX_AHEAD_MS
     const [fromMs, end] = range
     const toMs = end ?? Infinity
     const { query } = parseQuery(line)
@@ -471,24 +474,34 @@ void test('whatever counts, counts the same', async (t) => {
   t.ok(cut > 0, `${cut} ranges began between an event and its repeat`)
 })
 
-/** Questions for rollups, of whole and of broken hours, and one whose range begins between an event and its repeat. */
+/** Questions for rollups, of whole and of broken hours, also of times when events may be gone, and one whose range begins between an event and its repeat. */
 function examplesOf(events: readonly CountedEvent[]): readonly QuestionOf[] {
   const base = { top: 3, buckets: 60, stepS: 600, limit: 150, order: 'asc' } as const
-  const more = { ...base, by: [], counted: 'occurrences' as const }
+  const more = { ...base, by: [], counted: 'occurrences' as const, keptMs: null }
   const broken = [FROM_MS + 123_456, END_MS - 654_321] as const
   const whole = [FROM_MS, END_MS] as const
   const repeated = events.find(
     ({ tsMs, occurrences }) => (occurrences.at(-1)?.atMs ?? 0) > tsMs + 2000,
   )
   const startMs = (repeated?.tsMs ?? 0) + 1000
+  const keptMs = FROM_MS + 1.5 * HOUR_MS
+  // Within a second, and an event is next.
+  const cut = events
+    .filter(({ tsMs }) => tsMs % 1000 > 0 && tsMs > keptMs + 2 * HOUR_MS)
+    .slice(0, 3)
+    .map(({ tsMs }) => [FROM_MS, tsMs] as const)
   return [
-    ...(['severity', 'priority', 'source', 'host', 'template'] as const).map((field) => ({
-      ...more,
-      line: '',
-      range: broken,
-      field,
-      buckets: 2,
-    })),
+    ...(['severity', 'priority', 'source', 'host', 'template'] as const).flatMap((field) =>
+      [null, keptMs].map((since) => ({
+        ...more,
+        line: '',
+        range: broken,
+        field,
+        buckets: 2,
+        keptMs: since,
+      })),
+    ),
+    ...cut.map((range) => ({ ...more, line: '', range, field: 'severity' as const, keptMs })),
     { ...more, line: 'severity>=warning', range: broken, field: 'host', buckets: 1 },
     { ...more, line: `template:${events[0]?.templateId}`, range: whole, field: 'severity' },
     { ...more, line: `id:${repeated?.id}`, range: [startMs, startMs + HOUR_MS], field: null },
@@ -585,7 +598,7 @@ const rounded = (group: StatsGroup): unknown =>
 
 type QuestionOf = typeof anyQuestion extends fc.Arbitrary<infer Q> ? Q : never
 
-interface Asked extends Omit<QuestionOf, 'line' | 'range'> {
+interface Asked extends Omit<QuestionOf, 'line' | 'range' | 'keptMs'> {
   readonly question: EventQuestion
 }
 
