@@ -1,11 +1,10 @@
--- Counts the events of whole hours by template. Where all occurrences of a template are of the wanted severities and priorities, so are its
--- events; where only some are, the events tell.
+-- Counts the events of the templates whose occurrences in whole hours all have the wanted severities and priorities.
 -- params: hours_from UInt32, hours_until UInt32, sources Array(String), template_ids Array(UInt64), debug UInt8, info UInt8, warning UInt8, error UInt8, critical UInt8, p1 UInt8, p2 UInt8, p3 UInt8, p4 UInt8
--- rows:   events, mixed Array(String) (templates of which some occurrences are wanted, as decimal numbers)
+-- rows:   events, mixed UInt64 (the templates of which only some have them)
 -- Times are seconds since 1970; no source = any, no template = any; 1 = wanted, 0 = not.
 SELECT
     sumIf(begun, by_severity = occurrences AND by_priority = occurrences) AS events,
-    groupArrayIf(toString(template_id), by_severity != 0 AND by_priority != 0 AND (by_severity != occurrences OR by_priority != occurrences)) AS mixed
+    countIf(by_severity != 0 AND by_priority != 0 AND (by_severity != occurrences OR by_priority != occurrences)) AS mixed
 FROM (
     SELECT
         template_id,

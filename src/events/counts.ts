@@ -123,8 +123,7 @@ export function createCounter({ store, retention, fewMatches }: CountOptions) {
     options: RequestOptions,
   ): Promise<Condition> => {
     const found = await matchesOf(question, options)
-    if (counted === 'events')
-      return eventRows(question, { found, expressions, hours: NO_HOURS, templates: [] })
+    if (counted === 'events') return eventRows(question, { found, expressions, hours: NO_HOURS })
     const places = await findFewMatches(store, { question, found, most: fewMatches }, options)
     return occurrenceRows(question, { found, expressions, places })
   }

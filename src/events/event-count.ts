@@ -1,7 +1,8 @@
 /*
  * The number of events of a time range. `template_stats` counts the events of each hour by source and template. It does not count
  * them by severity or priority, but it has the occurrences of each: the events of a template whose occurrences all have one
- * severity have it too. So the events of few templates are left to be counted one by one.
+ * severity have it too. When only some occurrences of a template match, the events are counted one by one: looking at those of the
+ * template alone takes longer (bench/NOTES.md).
  */
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
@@ -17,14 +18,14 @@ type Params = Readonly<Record<string, unknown>>
 
 interface HourRow {
   readonly events: number
-  /** Templates of which only some occurrences have the severities and priorities, as decimal numbers. */
-  readonly mixed: readonly string[]
+  /** The templates of which only some occurrences have the severities and priorities. */
+  readonly mixed: number
 }
 
 const begunSql = statement<Params, { readonly events: number }>('event_begun')
 const hoursSql = statement<Params, HourRow>('event_begun_hours')
 
-const NOTHING: HourRow = { events: 0, mixed: [] }
+const NO_EVENTS: HourRow = { events: 0, mixed: 0 }
 
 interface Known {
   /** The matches of the dictionaries in the range. */
@@ -39,22 +40,27 @@ export async function countEvents(
   { found, keptMs }: Known,
   options: RequestOptions,
 ): Promise<number> {
-  const { filter } = question
   const hours = wholeHours(question, keptMs)
-  const counting = hours === NO_HOURS ? NOTHING : readHours(store, { filter, hours }, options)
-  const hasMixed = filter.severities !== null || filter.priorities !== null
-  const { mixed } = hasMixed ? await counting : NOTHING
-  const { sql, params } = eventRows(question, { found, hours, templates: mixed, expressions: [] })
-  const begun = { ...begunSql, sql: begunSql.sql.replace('/*rows*/', () => sql) }
-  const [ofHours, rows] = await Promise.all([counting, store.query(begun, params, options)])
-  return ofHours.events + (rows[0]?.events ?? 0)
+  const counting = readHours(store, { filter: question.filter, hours }, options)
+  const isCounted = !hasCounters(question.filter) || (await counting).mixed === 0
+  const rows = eventRows(question, { found, hours: isCounted ? hours : NO_HOURS, expressions: [] })
+  const begun = { ...begunSql, sql: begunSql.sql.replace('/*rows*/', () => rows.sql) }
+  const [ofHours, [row]] = await Promise.all([
+    isCounted ? counting : NO_EVENTS,
+    store.query(begun, rows.params, options),
+  ])
+  return ofHours.events + (row?.events ?? 0)
 }
+
+const hasCounters = ({ severities, priorities }: EventFilter): boolean =>
+  severities !== null || priorities !== null
 
 async function readHours(
   store: Pick<Store, 'query'>,
   { filter, hours }: { readonly filter: EventFilter; readonly hours: WholeHours },
   options: RequestOptions,
 ): Promise<HourRow> {
+  if (hours === NO_HOURS) return NO_EVENTS
   const params = {
     ...toCounters(filter),
     hours_from: hours.fromS,
@@ -63,5 +69,5 @@ async function readHours(
     template_ids: (filter.templateIds ?? []).map(toTemplateNumber),
   }
   const [row] = await store.query(hoursSql, params, options)
-  return row ?? NOTHING
+  return row ?? NO_EVENTS
 }

@@ -39,7 +39,6 @@ type Params = Readonly<Record<string, unknown>>
 
 const begunSql = statement<Params, never>('event_begun_rows')
 const repeatSql = statement<Params, never>('event_repeat_rows')
-const templatesSql = statement<Params, never>('event_begun_templates')
 const onceSql = statement<Params, never>('event_matching_rows')
 const repeatedSql = statement<Params, { readonly id: number }>('event_repeated')
 
@@ -89,9 +88,8 @@ interface Matching {
 }
 
 interface MatchingEvents extends Matching {
-  /** Their events are counted elsewhere, but for those of the templates, decimal numbers. */
+  /** Their events are counted elsewhere. */
   readonly hours: WholeHours
-  readonly templates: readonly string[]
 }
 
 interface MatchingOccurrences extends Matching {
@@ -102,14 +100,11 @@ interface MatchingOccurrences extends Matching {
 /** The events of a range as a statement for a FROM clause, with the columns at, occurrences, begun (1), and the expressions. */
 export function eventRows(
   question: RangeQuestion,
-  { hours, templates, ...matching }: MatchingEvents,
+  { hours, ...matching }: MatchingEvents,
 ): Condition {
   const conditions = toConditions(question.filter, { ...matching, endMs: question.endMs })
-  const statements = [begunSql, ...(templates.length === 0 ? [] : [templatesSql])]
-  const { sql, params } = withParts(statements, question, { ...matching, conditions, repeats: '' })
-  const ofHours = { hours_from: hours.fromS, hours_until: hours.untilS }
-  const ofTemplates = templates.length === 0 ? {} : { hour_templates: templates.map(BigInt) }
-  return { sql, params: { ...params, ...ofHours, ...ofTemplates } }
+  const { sql, params } = withParts([begunSql], question, { ...matching, conditions, repeats: '' })
+  return { sql, params: { ...params, hours_from: hours.fromS, hours_until: hours.untilS } }
 }
 
 /**

@@ -147,7 +147,6 @@ function rolledUpEvents(
     found: NO_MATCHES,
     expressions: [field === null ? NO_VALUE : fieldKey(field, 'field_')],
     hours,
-    templates: [],
   })
   const ofTemplates = {
     sources: sources ?? [],
