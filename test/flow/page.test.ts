@@ -28,7 +28,7 @@ import {
   type Seen,
 } from '../support/page.js'
 import { operate } from '../support/page-operate.js'
-import { INGEST_KEY } from '../support/service.js'
+import { ADMIN, INGEST_KEY } from '../support/service.js'
 
 const FIRST_JS_BYTES = 60_000
 const FIRST_CSS_BYTES = 12_000
@@ -118,8 +118,23 @@ t.test(
     await narrow(t, page, service)
     t.same([...seen.hosts], [new URL(service.api).host], 'nothing is asked of others')
     t.same(seen.faults, [], 'the console has no errors')
+    await sessionEnds(t, page, service)
   },
 )
+
+async function sessionEnds(t: Test, page: Page, service: LiveService): Promise<void> {
+  t.comment('a session that has ended')
+  await logIn(page, service)
+  await page.setViewportSize({ width: 1280, height: 720 })
+  await page.context().clearCookies()
+  await page.click('a[href^="/sources"]')
+  await page.waitForSelector('.log-in .problem:has-text("Your session has ended")')
+  await page.fill('input[name=email]', ADMIN.email)
+  await page.fill('input[name=password]', ADMIN.password)
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('.screen')
+  t.match(page.url(), /\/sources/, 'it goes on where it ended')
+}
 
 interface Facts {
   readonly seen: Seen

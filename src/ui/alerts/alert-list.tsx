@@ -133,7 +133,7 @@ function Line({ alert, rule, onChange }: LineProps) {
               <Named text={groupText(group)} />{' '}
             </span>
           )}
-          {alert.value !== null && rule?.kind.type !== 'absence' && (
+          {alert.value !== null && state === 'firing' && rule?.kind.type !== 'absence' && (
             <span>with {count(alert.value)} </span>
           )}
           since <When at={alert.started_at ?? alert.created_at} />

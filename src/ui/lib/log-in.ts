@@ -10,6 +10,7 @@ interface Credentials {
 
 /** @throws ApiError when the service refuses */
 export async function logIn(given: Credentials): Promise<void> {
+  duty.value = ''
   await call('/api/auth/login', { method: 'POST', json: given })
   user.value = await call<User>('/api/auth/me')
 }

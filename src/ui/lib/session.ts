@@ -18,12 +18,13 @@ const RANKS = ['viewer', 'manager', 'admin', 'superadmin'] as const
 export const may = (role: User['role']): boolean =>
   user.value !== null && RANKS.indexOf(user.value.role) >= RANKS.indexOf(role)
 
+/** The code of what the user has to do before anything else, `log_in` once the session has ended; '' for nothing. */
+export const duty = signal('')
+
 whenLoggedOut(() => {
+  if (user.value !== null) duty.value = 'log_in'
   user.value = null
 })
-
-/** The code of what the user has to do before anything else; '' for nothing. */
-export const duty = signal('')
 
 whenDuty((code) => {
   duty.value = code
@@ -48,6 +49,6 @@ export async function findSession(): Promise<void> {
     comeBack()
     user.value = found
   } catch {
-    user.value = null
+    // The log-in is shown.
   }
 }

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { ApiError, call, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { leaveForProvider, logIn } from '../lib/log-in.js'
-import { loginError } from '../lib/session.js'
+import { duty, loginError } from '../lib/session.js'
 import { Mark } from './mark.js'
 
 interface Ways {
@@ -17,8 +17,9 @@ interface Ways {
 
 const LOCAL: Ways = { password: true, providers: [] }
 
-/** What the service tells in the address, after a log-in at a provider. */
+/** What the service tells in the address after a log-in at a provider, and why one is needed again. */
 const FAULTS: Readonly<Record<string, string>> = {
+  log_in: 'Your session has ended. Log in, and you are back where you were.',
   oidc_failed: 'The log-in at the provider failed or took too long. Try again.',
   role_missing: 'The provider gives you no role here. Ask who runs this service.',
   account_disabled: 'Your account is disabled.',
@@ -33,15 +34,16 @@ export function LogIn() {
   }, [])
   if (ways === null) return null
   const { providers, password } = ways
+  const fault = duty.value === '' ? loginError : duty.value
   return (
     <main class="log-in">
       <div class="ways">
         <h1>
           <Mark /> Log analytics
         </h1>
-        {loginError !== '' && (
+        {fault !== '' && (
           <p class="problem" role="alert">
-            <Icon name="circle-alert" /> {FAULTS[loginError] ?? 'The log-in failed. Try again.'}
+            <Icon name="circle-alert" /> {FAULTS[fault] ?? 'The log-in failed. Try again.'}
           </p>
         )}
         {providers.map(({ name, title, path }) => (

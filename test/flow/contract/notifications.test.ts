@@ -413,7 +413,7 @@ t.test('groups that fire together are one digest', { buffered: true }, async (t)
   const id = await channel({ type: 'teams', secret: url })
   // The rows of a source that is new wait until it is registered.
   for (const name of ['till', 'desk']) await call('POST /api/sources', { json: { name } })
-  await rule('web-9', [id], { on_resolve: false, group_wait: '2s' })
+  await rule('web-9', [id], { on_resolve: false, group_wait: '6s' })
   await ingest(['shop', 'till', 'desk'].map((source) => ({ ...events(1, 'web-9')[0], source })))
   const [first] = await untilCount(received, 1)
   t.equal(JSON.parse(first?.body ?? '').attachments[0].content.body[0].text, '3 alerts fire')
