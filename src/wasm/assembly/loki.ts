@@ -124,7 +124,6 @@ function readPair(from: usize, to: usize): bool {
 function readId(member: u32, from: usize, to: usize): bool {
   const bit: u32 = 1 << member
   if ((seen & bit) != 0 || !line.isPlain(from, to)) return false
-  if (from == to) return true
   seen |= bit
   return line.setMember(member, from, to)
 }

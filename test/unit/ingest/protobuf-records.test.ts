@@ -254,6 +254,17 @@ const line = fc.oneof(
     'a b msg=x',
   ),
 )
+const ofMetadata =
+  (key: string, content: string | null): Field =>
+  (pbf) =>
+    pbf.writeMessage(
+      3,
+      (_, to) => {
+        to.writeStringField(1, key)
+        if (content !== null) to.writeStringField(2, content)
+      },
+      null,
+    )
 const metadata = fc
   .tuple(
     fc.oneof(
@@ -267,18 +278,7 @@ const metadata = fc
     ),
     fc.oneof(fc.constantFrom('error', 'WARN', 'fatal', 'a1', '', '5', 'x'.repeat(257)), text),
   )
-  .map(
-    ([key, content]): Field =>
-      (pbf) =>
-        pbf.writeMessage(
-          3,
-          (_, to) => {
-            to.writeStringField(1, key)
-            if (content !== 'up 17') to.writeStringField(2, content)
-          },
-          null,
-        ),
-  )
+  .map(([key, content]) => ofMetadata(key, content === 'up 17' ? null : content))
 const entry = fc
   .tuple(
     fc.tuple(
@@ -370,6 +370,25 @@ for (const [format, body] of [
   })
 }
 
+const plain = (content: string, ...pairs: readonly Field[]): readonly Field[] => [
+  (pbf) => pbf.writeMessage(1, (_, to) => to.writeVarintField(1, AT / 1000), null),
+  ofText(2, content),
+  ...pairs,
+]
+
+void test('of an id that comes twice the first one counts', (t) => {
+  for (const first of ['', 'a1'])
+    for (const second of ['', 'b2', 'error']) {
+      const pairs = [ofMetadata('span_id', first), ofMetadata('SpanID', second)]
+      const [objects, taken] = bothWays(
+        'loki/push',
+        lokiBody([['{app="a"}', [plain('up', ...pairs)]]]),
+      )
+      t.same(taken, objects, `${first} ${second}`)
+    }
+  t.end()
+})
+
 void test('usual records need no objects', async (t) => {
   const usual = [
     ofTime(1, BigInt(AT) * 1_000_000n),
@@ -390,20 +409,11 @@ void test('usual records need no objects', async (t) => {
   const odd = [...usual, ofBody(['a'])]
   t.equal(objectsOf('otlp/logs', otlpBody([[usual, odd, usual], [usual]], resource)), 1)
   t.equal(objectsOf('otlp/logs', Buffer.from(protobufLogs())), 0)
-  const plain = (content: string, ...pairs: readonly Field[]): readonly Field[] => [
-    (pbf) => pbf.writeMessage(1, (_, to) => to.writeVarintField(1, AT / 1000), null),
-    ofText(2, content),
-    ...pairs,
+  const entries = [
+    plain('up'),
+    plain('down'),
+    plain('{"a":1}'),
+    plain('Grüße', ofMetadata('trace_id', 'a1')),
   ]
-  const traced: Field = (pbf) =>
-    pbf.writeMessage(
-      3,
-      (_, to) => {
-        to.writeStringField(1, 'trace_id')
-        to.writeStringField(2, 'a1')
-      },
-      null,
-    )
-  const entries = [plain('up'), plain('down'), plain('{"a":1}'), plain('Grüße', traced)]
   t.equal(objectsOf('loki/push', lokiBody([['{app="a", level="info"}', entries]])), 1)
 })
