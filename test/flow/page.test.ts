@@ -127,13 +127,15 @@ async function sessionEnds(t: Test, page: Page, service: LiveService): Promise<v
   await logIn(page, service)
   await page.setViewportSize({ width: 1280, height: 720 })
   await page.context().clearCookies()
-  await page.click('a[href^="/sources"]')
+  // The page may ask, and learn it, before the click.
+  await page.click('a[href^="/sources"]', { timeout: 5_000 }).catch(() => undefined)
   await page.waitForSelector('.log-in .problem:has-text("Your session has ended")')
+  const address = page.url()
   await page.fill('input[name=email]', ADMIN.email)
   await page.fill('input[name=password]', ADMIN.password)
   await page.keyboard.press('Enter')
   await page.waitForSelector('.screen')
-  t.match(page.url(), /\/sources/, 'it goes on where it ended')
+  t.equal(page.url(), address, 'it goes on where it ended')
 }
 
 interface Facts {
