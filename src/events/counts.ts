@@ -109,7 +109,7 @@ interface RowsOf {
 export type Counter = ReturnType<typeof createCounter>
 
 export function createCounter({ store, retention, fewMatches }: CountOptions) {
-  /** The hour since which all events of the question's sources and severities are stored. */
+  /** The start of the first hour of which no event of these sources and severities was dropped, in ms since 1970. */
   const keptMs = ({ filter: { sources, severities } }: RangeQuestion): number =>
     Math.ceil((retention.keptSinceMs(sources, severities) + MAX_AHEAD_MS) / HOUR_MS) * HOUR_MS
 

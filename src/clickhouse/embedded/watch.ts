@@ -54,7 +54,7 @@ const answers = ({ agent, username, password, answerMs, signal }: WatchOptions):
       reply.once('close', () => resolve(reply.complete))
       reply.resume()
     })
-    // Not AbortSignal.any: in Node 20 the garbage collector takes a timeout that is a part of it, and it never fires.
+    // Not AbortSignal.any with AbortSignal.timeout: Node 20 may collect the timeout as garbage before it fires.
     const timer = setTimeout(() => request.destroy(), answerMs)
     request.once('error', () => resolve(false)).once('close', () => clearTimeout(timer))
   })

@@ -18,7 +18,7 @@ const RANKS = ['viewer', 'manager', 'admin', 'superadmin'] as const
 export const may = (role: User['role']): boolean =>
   user.value !== null && RANKS.indexOf(user.value.role) >= RANKS.indexOf(role)
 
-/** The code of what the user has to do before anything else, `log_in` once the session has ended; '' for nothing. */
+/** A code for what the user must do before anything else. `log_in`: the session has ended. '': nothing. */
 export const duty = signal('')
 
 whenLoggedOut(() => {

@@ -17,7 +17,7 @@ interface Ways {
 
 const LOCAL: Ways = { password: true, providers: [] }
 
-/** What the service tells in the address after a log-in at a provider, and why one is needed again. */
+/** By code: why a log-in at a provider failed, and why the user must log in again. */
 const FAULTS: Readonly<Record<string, string>> = {
   log_in: 'Your session has ended. Log in, and you are back where you were.',
   oidc_failed: 'The log-in at the provider failed or took too long. Try again.',
