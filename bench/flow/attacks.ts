@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { createSocket } from 'node:dgram'
 import { connect, type Socket } from 'node:net'
 import { constants, setPriority } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,6 +16,8 @@ import { Connection } from '../lib/connection.js'
 export interface Victim {
   readonly api: string
   readonly collector: string
+  /** Where it takes datagrams. */
+  readonly gelfPort: number
   /** The attacker's own. */
   readonly ingestKey: string
   /** Of the attacker, a viewer. */
@@ -181,6 +184,17 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
             JSON.stringify({ email: `${word(n)}@example.com`, password: 'not this one' }),
           ),
         ),
+  },
+  datagrams: {
+    lanes: 2,
+    pauseMs: 0,
+    prepare: () => {
+      const socket = createSocket('udp4')
+      const message = Buffer.from('{"version":"1.1","host":"noise","short_message":"one of many"}')
+      const send = (port: number): Promise<unknown> =>
+        new Promise((resolve) => socket.send(message, port, '127.0.0.1', resolve))
+      return ({ gelfPort }) => Promise.all(Array.from({ length: 500 }, () => send(gelfPort)))
+    },
   },
 }
 

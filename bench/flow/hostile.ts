@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../../test/support/ports.js'
 import { Api, field, listField, numberField } from '../lib/api.js'
 import { Connection } from '../lib/connection.js'
 import { startBurner } from '../lib/burner.js'
@@ -80,12 +81,17 @@ export async function runHostile(options: BenchOptions): Promise<ScenarioResult>
   const checks: Check[] = []
   for (const name of Object.keys(ATTACKS)) {
     if (options.questions?.test(name) === false) continue
+    const gelfPort = await freePort()
     const service = await startService({
-      settings: settingsOf(options),
+      settings: { ...settingsOf(options), GELF_PORT: String(gelfPort) },
       profileDir: options.cpuProf,
     })
     try {
-      const measured = await measure(service, name, options.durationS * 1000)
+      const measured = await measure(service, {
+        name,
+        gelfPort,
+        durationMs: options.durationS * 1000,
+      })
       metrics.push(...metricsOf(name, measured))
       checks.push(...checksOf(name, measured))
     } finally {
@@ -172,9 +178,12 @@ function checksOf(attack: string, { rounds, sent, visible }: Measured): Check[] 
   ]
 }
 
-async function measure(service: Service, name: string, durationMs: number): Promise<Measured> {
+async function measure(
+  service: Service,
+  { name, gelfPort, durationMs }: Pick<Victim, 'gelfPort'> & { name: string; durationMs: number },
+): Promise<Measured> {
   const api = await Api.login(service)
-  const victim = await prepareVictim(service, api)
+  const victim = { ...(await prepareVictim(service, api)), gelfPort }
   let sent = 0
   const seenFor = async (ms: number): Promise<Seen> => {
     const seen = await behaveWell(service, api, ms)
@@ -242,7 +251,7 @@ function readCpu(service: Service, attackerPid: number | null): Cpu {
 }
 
 /** An ingest key and a viewer for the attacker. */
-async function prepareVictim(service: Service, api: Api): Promise<Victim> {
+async function prepareVictim(service: Service, api: Api): Promise<Omit<Victim, 'gelfPort'>> {
   const { api: url, collector } = service
   const key = await api.change('POST', '/api/ingest-keys', { name: 'noise', auto_register: true })
   const viewer = { email: 'noise@example.com', password: 'a long password of 4 noisy words' }

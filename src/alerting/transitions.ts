@@ -64,7 +64,8 @@ function optionalOf({ kind, runbook, opens }: RuleFields) {
 }
 
 /**
- * A transition under the alert's first name and severity: those that channels know the alert by.
+ * A transition with the rule name, severity and channels that the alert began with: an edit of the rule does not
+ * rename an alert that channels were told of.
  *
  * @param before the last transition of the alert
  */

@@ -24,17 +24,17 @@ export interface ListenerBody {
 
 /** The way in for listeners without HTTP. Their records are written with the rights of one ingest key. */
 export interface Listeners {
-  /** The key of the listeners that know none. @returns null when there is no such key */
+  /** The key with whose rights the records are written. @returns null when there is no such key */
   readonly key: () => SenderKey | null
-  /** Whether the pipeline's memory limit allows another body of this size; asked before it is read. */
-  readonly hasRoom: (bytes: number, key?: SenderKey) => boolean
+  /** Whether the pipeline's memory limit allows a network another body of this size. */
+  readonly hasRoom: (bytes: number, network: string) => boolean
   /**
    * Resolves when the accepted records are durable.
    *
-   * @param key of a client that named one; else that of the listeners
+   * @param network of the sender: its share of the workers and of the memory is its own, not that of the key
    * @throws AppError `unauthorized` without a key, `overloaded` at the memory limit, `dependency_unavailable`
    */
-  readonly submit: (body: ListenerBody, key?: SenderKey) => Promise<BodyResult>
+  readonly submit: (body: ListenerBody, network: string) => Promise<BodyResult>
 }
 
 interface ListenerDeps {
@@ -46,19 +46,24 @@ interface ListenerDeps {
   readonly once: Once
 }
 
+/** Anybody may send to a listener: whoever floods it must not take the share of those who send with the key over HTTP. */
+const ownerOf = (network: string): string => `listener ${network}`
+
 export function createListeners({ key, pipeline, once }: ListenerDeps): Listeners {
   const services = { submit: (body: Submission) => pipeline.submit(body), once }
   return {
     key,
-    hasRoom: (bytes, own = key() ?? undefined) =>
-      own !== undefined && pipeline.hasRoom(bytes, own.id),
-    submit: async (body, own = key() ?? undefined) => {
-      if (own === undefined) throw new AppError('unauthorized', 'no ingest key is LISTENER_KEY')
-      if (!pipeline.hasRoom(body.bytes.byteLength, own.id)) throw overloaded()
+    hasRoom: (bytes, network) => key() !== null && pipeline.hasRoom(bytes, ownerOf(network)),
+    submit: async (body, network) => {
+      const own = key()
+      if (own === null) throw new AppError('unauthorized', 'no ingest key is LISTENER_KEY')
+      const owner = ownerOf(network)
+      if (!pipeline.hasRoom(body.bytes.byteLength, owner)) throw overloaded()
       const { onceId, coding = 'identity', ...rest } = body
       const submission = {
         ...keySubmission(own),
         ...rest,
+        owner,
         coding,
         maxRows: INGEST_RECORDS,
         deniesRecords: true,

@@ -14,6 +14,8 @@ export interface IntakeDeps {
 /** A connection, or what sends datagrams from one address. */
 export interface Sender {
   readonly id: string
+  /** Senders of one network share the workers and the memory of the pipeline. */
+  readonly network: string
   /** Called with true when no more of it should be read, and with false when it may go on. */
   readonly pause: (isPaused: boolean) => void
 }
@@ -140,7 +142,9 @@ export class Intake {
       const job = share.waiting[0]
       if (job === undefined || this.#isRefused || this.#running >= MAX_RUNNING) return
       const { listeners } = this.#deps
-      const isWelcome = listeners.key() === null || listeners.hasRoom(job.batch.bytes.length)
+      const { network } = share.sender
+      const isWelcome =
+        listeners.key() === null || listeners.hasRoom(job.batch.bytes.length, network)
       if (!isWelcome) return this.#later(RETRY_MS)
       share.waiting.shift()
       this.#waiting.delete(share)
@@ -152,7 +156,7 @@ export class Intake {
   async #run(job: Job): Promise<void> {
     this.#running++
     try {
-      job.resolve(await this.#deps.listeners.submit(job.batch))
+      job.resolve(await this.#deps.listeners.submit(job.batch, job.share.sender.network))
     } catch (error) {
       const mayRetry = error instanceof AppError && RETRIED.has(error.code) && !this.#isClosed
       if (!mayRetry) return job.reject(error)

@@ -211,6 +211,7 @@ class Connections {
     const session = this.#options.openSession({
       id: `${this.#options.setting} ${address} ${socket.remotePort}`,
       address,
+      network,
       pause: (isPaused) => {
         connection.isPaused = isPaused
         this.#flow(connection)

@@ -2,7 +2,7 @@ import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { readFileSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 
-import { plainAddress } from '../../http/address.js'
+import { networkOf, plainAddress } from '../../http/address.js'
 import { RecordBatch } from '../record-batch.js'
 import type { Sender } from './intake.js'
 import { portError } from './tcp.js'
@@ -49,6 +49,7 @@ export async function openUdp(options: UdpOptions): Promise<UdpListener> {
   const submit = (batch: RecordBatch, address: string): void =>
     options.submit(batch.take(), {
       id: `${options.setting} ${address}`,
+      network: networkOf(address),
       pause: (to) => void (to ? paused.add(address) : paused.delete(address)),
     })
   const pass = (): void => {

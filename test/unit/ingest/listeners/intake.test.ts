@@ -50,7 +50,7 @@ function pipelineOf(refusals: number) {
 
 function sender(id: string): { sender: Sender; paused: boolean[] } {
   const paused: boolean[] = []
-  return { paused, sender: { id, pause: (isPaused) => paused.push(isPaused) } }
+  return { paused, sender: { id, network: id, pause: (isPaused) => paused.push(isPaused) } }
 }
 
 const batch = (text: string): ListenerBody => ({

@@ -139,10 +139,11 @@ void test('small requests for which there is no room are read to answer each rec
   await t.resolves(admit(100), 'the next one may come')
 })
 
-void test('listeners write with the rights of a key', async (t) => {
+void test('listeners write with the rights of a key, and each network has a share', async (t) => {
   const sent: Submission[] = []
+  const full = 'listener 192.0.2.9'
   const pipeline = {
-    hasRoom: () => true,
+    hasRoom: (_bytes: number, owner: string) => owner !== full,
     submit: async (submission: Submission) => {
       sent.push(submission)
       return RESULT
@@ -153,16 +154,18 @@ void test('listeners write with the rights of a key', async (t) => {
   let key: SenderKey | null = null
   const listeners = createListeners({ key: () => key, pipeline, once })
   const body = { protocol: 'x', format: 'x/lines', bytes: Buffer.from('a') } as const
-  t.notOk(listeners.hasRoom(1))
-  await t.rejects(listeners.submit(body), { code: 'unauthorized' })
+  const network = '192.0.2.1'
+  t.notOk(listeners.hasRoom(1, network))
+  await t.rejects(listeners.submit(body, network), { code: 'unauthorized' })
   key = { ...SENDER, defaultSource: 'daemons', autoRegister: false }
-  t.ok(listeners.hasRoom(1))
-  await listeners.submit({ ...body, onceId: 'chunk' })
-  await listeners.submit({ ...body, onceId: 'chunk' })
-  await listeners.submit(body, SENDER)
+  t.ok(listeners.hasRoom(1, network))
+  t.notOk(listeners.hasRoom(1, '192.0.2.9'))
+  await t.rejects(listeners.submit(body, '192.0.2.9'), { code: 'overloaded' })
+  await listeners.submit({ ...body, onceId: 'chunk' }, network)
+  await listeners.submit({ ...body, onceId: 'chunk' }, network)
   t.match(sent, [
-    { owner: 'k1', defaultSource: 'daemons', register: null, format: 'x/lines' },
+    { keyId: 'k1', defaultSource: 'daemons', register: null, format: 'x/lines' },
     { isRepeat: true },
-    { defaultSource: 'default', keyId: 'k1' },
   ])
+  t.same([...new Set(sent.map(({ owner }) => owner))], [`listener ${network}`])
 })
