@@ -101,6 +101,10 @@ async function incidents(t: Test, page: Page, service: LiveService): Promise<voi
   t.ok(stored.evidence[0].count > 0, 'it is counted, also before the chart is there')
   await chart.release()
   t.equal(stored.event_ids.length, 1)
+  const [event] = stored.event_ids
+  await page.waitForSelector(
+    `.evidence a[href="/events/${event}"] code:has-text("connection pool exhausted")`,
+  )
   t.equal(await page.title(), 'The pool is dry · Incident')
 
   t.comment('it is worked on')

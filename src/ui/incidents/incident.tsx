@@ -5,6 +5,7 @@ import { call, pathWith } from '../lib/api.js'
 import { count } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
+import { oneLine } from '../lib/message.js'
 import { learnPeople, people, personName } from '../lib/people.js'
 import { may, user } from '../lib/session.js'
 import { zone } from '../lib/settings.js'
@@ -16,6 +17,10 @@ import { When } from '../shell/when.js'
 import { MOVES, NEXT, transition, type Incident } from './incident-answers.js'
 import { Problem } from '../shell/problem.js'
 import { Named, named } from '../explore/named.js'
+
+/** Of one incident that are shown. */
+const MOST_EVENTS = 50
+const MOST_OF_MESSAGE = 300
 
 /** The page of one incident: its status, evidence and timeline. */
 export function IncidentScreen({ id }: { readonly id: string }) {
@@ -238,6 +243,19 @@ function Description({ incident, onChange }: PartProps) {
 
 function EvidenceList({ incident, onChange }: PartProps) {
   const { evidence, event_ids: events, source } = incident
+  const ids = events.slice(0, MOST_EVENTS).join()
+  const known = useLoad(ids === '' ? null : `events ${ids}`, (signal) =>
+    call<{ readonly items: readonly ShownEvent[] }>(
+      pathWith('/api/logs', {
+        q: `id:${ids}`,
+        start_time: '1970-01-01T00:00:00Z',
+        limit: MOST_EVENTS,
+        message_cut: MOST_OF_MESSAGE,
+        fields: 'id,timestamp,severity,source,message',
+      }),
+      { signal },
+    ),
+  )
   return (
     <section class="card">
       <h2>Evidence</h2>
@@ -267,13 +285,41 @@ function EvidenceList({ incident, onChange }: PartProps) {
             )}
           </li>
         ))}
-        {events.slice(0, 50).map((id) => (
+        {events.slice(0, MOST_EVENTS).map((id) => (
           <li key={id}>
-            <a href={`/events/${id}`}>event {id}</a>
+            <a href={`/events/${id}`}>
+              <EvidenceEvent id={id} event={known.value?.items.find((one) => one.id === id)} />
+            </a>
           </li>
         ))}
       </ul>
       {source !== null && <p class="note">Source: {source}</p>}
     </section>
+  )
+}
+
+interface ShownEvent {
+  readonly id: number
+  readonly timestamp: string
+  readonly severity: string
+  readonly source: string
+  readonly message: string
+}
+
+interface EvidenceEventProps {
+  readonly id: number
+  /** What is stored of it; absent before it is known, and for one that is deleted. */
+  readonly event: ShownEvent | undefined
+}
+
+function EvidenceEvent({ id, event }: EvidenceEventProps) {
+  if (event === undefined) return <>event {id}</>
+  return (
+    <>
+      <code>{oneLine(event.message, MOST_OF_MESSAGE)}</code>
+      <span class="note">
+        {event.severity} · {event.source} · <When at={event.timestamp} />
+      </span>
+    </>
   )
 }
