@@ -172,7 +172,11 @@ export const healthProbes = ({
     return { status: 'ok', detail: state.kind }
   },
   spool: () => {
-    if (wal.isDiskFull) return { status: 'down', detail: 'the disk of the write-ahead log is full' }
+    if (wal.isDiskFull)
+      return {
+        status: 'down',
+        detail: 'the disk of the write-ahead log is full: it has too few bytes or inodes',
+      }
     if (wal.fault !== null)
       return { status: 'down', detail: 'the write-ahead log cannot be written' }
     if (wal.isFull()) return { status: 'down', detail: 'the write-ahead log is full' }

@@ -2,9 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { eventually } from '../support/live-service.js'
 import { startRedis } from '../support/redis.js'
 import {
   ADMIN,
@@ -169,6 +170,37 @@ void test(
         new RegExp(`the disk of ${dataDir} is full .*${left}.* make room`),
       ])
     }
+  },
+)
+
+void test(
+  'a disk without free inodes is told as full, and the service goes on when there are some',
+  { skip: (!canMount || process.getuid?.() !== 0) && 'nothing can be mounted here' },
+  async (t) => {
+    const dataDir = tempDataDir(t)
+    const inodes = 4_000
+    const options = `nr_inodes=${inodes},mode=0700`
+    spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', dataDir])
+    t.teardown(() => spawnSync('umount', ['-l', dataDir]))
+    const service = await startService(t, { DATA_DIR: dataDir, ...KNOWN })
+    const spool = async (): Promise<string> => {
+      const reply = await fetch(`${service.api}/api/monitoring/health`)
+      return ((await reply.json()) as { checks: { spool: { status: string } } }).checks.spool.status // a reply of the service
+    }
+    const send = async (): Promise<number> => (await ingest(service, lines(1, 'a'))).status
+    t.equal(await spool(), 'ok')
+    const others = Array.from({ length: inodes }, (_, i) => join(dataDir, `other-${i}`))
+    try {
+      for (const file of others) writeFileSync(file, '')
+    } catch (error) {
+      t.match(error, { code: 'ENOSPC' })
+    }
+    await eventually(spool, (status) => status === 'down')
+    t.equal(await send(), 429)
+    for (const file of others) rmSync(file, { force: true })
+    await eventually(spool, (status) => status === 'ok')
+    t.equal(await send(), 202)
+    t.match(await service.stop(), { code: 0 })
   },
 )
 
