@@ -40,8 +40,8 @@ export function Rules() {
             <thead>
               <tr>
                 <th>Rule</th>
-                <th>Fires at</th>
                 <th>State</th>
+                <th>Fires at</th>
                 <th>Judged to</th>
                 <th>On</th>
               </tr>
@@ -56,10 +56,10 @@ export function Rules() {
                     </a>
                     {rule.q !== undefined && rule.q !== '' && <code class="note"> {rule.q}</code>}
                   </td>
-                  <td class="long">{kindText(rule.kind)}</td>
                   <td title={rule.problem ?? ''}>
                     <RuleState rule={rule} />
                   </td>
+                  <td class="long">{kindText(rule.kind)}</td>
                   <td>
                     <When at={rule.evaluated_at} as="ago" />
                   </td>
