@@ -78,38 +78,37 @@ async function together(shared: Shared): Promise<void> {
   })
 
   await t.test('one computes a KPI snapshot for the WebSockets of both', async (t) => {
-    const [watcher, monitor] = await monitorOf(shared.redis.url)
+    const monitor = await monitorOf(t, shared.redis.url)
     const computed: { readonly atS: number; readonly marks: string }[] = []
     monitor.on('monitor', (time: string, [name, key, value]: readonly string[]) => {
       if (name?.toLowerCase() !== 'set' || key?.endsWith('kpi:snapshot') !== true) return
       computed.push({ atS: Number(time), marks: /^[\w-]* [\w-]*/.exec(value ?? '')?.[0] ?? '' })
     })
-    const sockets = []
+    const watching: { total: number }[] = []
     for (const at of [one, one, one, two, two, two]) {
       const { token } = await logIn(at)
       const headers = { authorization: `Bearer ${token}` }
       const socket = new WebSocket(`${at.api.replace('http', 'ws')}/ws/kpis`, { headers })
+      t.teardown(() => socket.terminate())
       const seen = { total: -1 }
       socket.on('message', (data: Buffer) => {
         const text = data.toString('utf8')
         if (text.startsWith('{')) seen.total = JSON.parse(text).payload.total_occurrences
       })
-      sockets.push({ socket, seen })
+      watching.push(seen)
     }
     const before = 5
     for (let body = 1; body <= 4; body++) {
       const sentMs = Date.now()
       await ingest([one, two][body % 2] ?? one, `{"source":"kpis","message":"message ${body}"}`)
-      for (const { seen } of sockets)
+      for (const seen of watching)
         await eventually(
           async () => seen.total,
           (total) => total === before + body,
         )
       t.comment(`all of both saw it after ${Date.now() - sentMs} ms`)
     }
-    for (const { socket } of sockets) socket.terminate()
     monitor.disconnect()
-    watcher.disconnect()
     t.ok(computed.length >= 4, `${computed.length} snapshots for 6 WebSockets and 4 writes`)
     // Equal versions give an equal snapshot, which is cached for 30 s.
     const again = computed.filter(({ atS, marks }, i) =>
@@ -243,17 +242,19 @@ async function goesOn(t: Test, one: Instance, second: Instance): Promise<Instanc
 }
 
 /** A command that comes in together with the reply to MONITOR is taken for a reply by ioredis, which then gives up. */
-async function monitorOf(url: string): Promise<readonly [Redis, Redis]> {
-  for (let attempt = 1; ; attempt++) {
-    const watcher = new Redis(url)
-    watcher.on('error', () => undefined)
-    try {
-      return [watcher, await watcher.monitor()]
-    } catch (error) {
-      watcher.disconnect()
-      if (attempt === 20) throw error
-    }
+async function monitorOf(t: Test, url: string): Promise<Redis> {
+  for (let attempt = 1; attempt <= 20; attempt++) {
+    // Not by `Redis.monitor`: the connection that failed would be tried again for ever, and no process that has it ends.
+    const monitor = new Redis(url, { monitor: true })
+    t.teardown(() => monitor.disconnect())
+    const isMonitoring = await new Promise<boolean>((resolve) => {
+      monitor.once('monitoring', () => resolve(true))
+      monitor.on('error', () => resolve(false))
+    })
+    if (isMonitoring) return monitor
+    monitor.disconnect()
   }
+  throw new Error('Redis tells nothing')
 }
 
 async function migrations(shared: Shared) {
