@@ -115,6 +115,7 @@ t.test(
     await others(t, page, service)
     await leftAlone(t, page, service)
     await operate(t, page, service)
+    await wide(t, page, service)
     await narrow(t, page, service)
     t.same([...seen.hosts], [new URL(service.api).host], 'nothing is asked of others')
     t.same(seen.faults, [], 'the console has no errors')
@@ -650,6 +651,24 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.waitForURL(/\/sources/)
 }
 
+async function wide(t: Test, page: Page, service: LiveService): Promise<void> {
+  t.comment('2,560 pixels')
+  await page.setViewportSize({ width: 2560, height: 1440 })
+  await page.goto(`${service.api}/alerts?rule=00000000-0000-4000-8000-000000000000`)
+  const [room, nothing] = await Promise.all(
+    ['.scroll', '.nothing h2'].map((selector) => page.locator(selector).boundingBox()),
+  )
+  const middleOf = (box: typeof room): number => (box == null ? NaN : box.x + box.width / 2)
+  t.ok(Math.abs(middleOf(room) - middleOf(nothing)) < 20, 'no alert is told in the middle')
+  await page.goto(`${service.api}/incidents`)
+  await page.waitForSelector('.lane')
+  for (const lane of await page.locator('.lane').all())
+    t.ok(
+      ((await lane.boundingBox())?.height ?? 0) > 1200,
+      'a column of the board is seen to its end',
+    )
+}
+
 async function narrow(t: Test, page: Page, service: LiveService): Promise<void> {
   t.comment('375 pixels')
   await page.setViewportSize({ width: 375, height: 720 })
@@ -682,6 +701,9 @@ async function narrow(t: Test, page: Page, service: LiveService): Promise<void> 
     )
     t.ok(Number(width) <= 375, `${path}: ${width}`)
   }
+  await page.goto(`${service.api}/alerts/rules`)
+  const state = await page.locator('td .state >> nth=0').boundingBox()
+  t.ok(state !== null && state.x + state.width < 375, 'the state of a rule is in sight')
   await page.goto(`${service.api}/explore?from=now-2h&as=JSON`)
   await page.waitForSelector('.events .cell:has-text("\\"severity\\":")')
   t.equal(await page.locator('.fields').count(), 0, 'the list has all of the room')
