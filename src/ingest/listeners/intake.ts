@@ -95,7 +95,8 @@ export class Intake {
       this.#lastNo++
       share.waiting.push({ no: this.#lastNo, batch, share, resolve, reject })
       this.#waiting.add(share)
-      this.#drain()
+      // Else all that wait for room would be asked for at each batch.
+      if (this.#timer === null) this.#drain()
     })
     return done.finally(() => this.#count(share, -bytes))
   }
@@ -145,7 +146,11 @@ export class Intake {
       const { network } = share.sender
       const isWelcome =
         listeners.key() === null || listeners.hasRoom(job.batch.bytes.length, network)
-      if (!isWelcome) return this.#later(RETRY_MS)
+      if (!isWelcome) {
+        // The network has used up its share; others may have room.
+        this.#later(RETRY_MS)
+        continue
+      }
       share.waiting.shift()
       this.#waiting.delete(share)
       if (share.waiting.length > 0) this.#waiting.add(share)

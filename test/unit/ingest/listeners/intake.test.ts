@@ -83,6 +83,22 @@ void test('a flood of small batches is stored in order, few at a time, and stops
   t.same(late, [], 'a batch that was refused keeps its place')
 })
 
+void test('a network that has used up its share of the pipeline holds up no other', async (t) => {
+  const { stored, listeners } = pipelineOf(0)
+  let hasRoom = false
+  const intake = new Intake({
+    listeners: { ...listeners, hasRoom: (_bytes, network) => network !== 'flood' || hasRoom },
+    onFull: () => t.fail('it is not full'),
+    onError: (error) => t.fail(String(error)),
+  })
+  const flood = ['a', 'b'].map((text) => intake.submit(batch(text), sender('flood').sender))
+  await intake.submit(batch('beside'), sender('beside').sender)
+  t.same(stored, ['beside'])
+  hasRoom = true
+  await Promise.all(flood)
+  t.same(stored, ['beside', 'a', 'b'])
+})
+
 void test('when many senders together have too much, none is read', async (t) => {
   const full: boolean[] = []
   const { listeners } = pipelineOf(0)
