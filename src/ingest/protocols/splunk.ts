@@ -137,7 +137,10 @@ function refusal(head: RequestHead): Reply {
   return hasHeader ? say(401, 3, 'Invalid authorization') : say(401, 2, 'Token is required')
 }
 
-/** Every id that was given out is of events that are durable, so all that are asked for are acknowledged. */
+/**
+ * Every id that was given out is of events that are durable, so all that are asked for are acknowledged: also those that
+ * this instance gave out before a restart, or another one. Their client would send the events again.
+ */
 function createReplies() {
   let ackId = 0
   return {
@@ -152,7 +155,7 @@ function createReplies() {
       if (channelOf(request) === '') return NO_CHANNEL
       const ids = idsIn(request.body)
       if (ids === null) return say(400, 6, 'Invalid data format')
-      return { status: 200, json: { acks: Object.fromEntries(ids.map((id) => [id, id < ackId])) } }
+      return { status: 200, json: { acks: Object.fromEntries(ids.map((id) => [id, true])) } }
     },
   }
 }
@@ -173,7 +176,7 @@ function idsIn(body: Uint8Array): readonly number[] | null {
   try {
     const asked: unknown = JSON.parse(Buffer.from(body).toString('utf8'))
     const { acks } = Object(asked) as { acks?: unknown }
-    const isId = (id: unknown): id is number => Number.isSafeInteger(id)
+    const isId = (id: unknown): id is number => Number.isSafeInteger(id) && Number(id) >= 0
     return Array.isArray(acks) && acks.every(isId) ? acks : null
   } catch {
     return null

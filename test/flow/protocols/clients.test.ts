@@ -581,7 +581,14 @@ void test('what real clients send is stored once, with all its fields', async (t
     const empty = await fetch(`${collector}/services/collector`, chunked)
     t.match([empty.status, await empty.text()], [400, /"code":5/], 'AWS Firehose asks so')
     const ack = '/services/collector/ack?channel=c'
-    t.match(await ask('POST', ack, '{"acks":[0]}'), { status: 200, text: /"acks"/ })
+    const given = await ask('POST', '/services/collector?channel=c', event)
+    t.match(given.text, /"ackId":0/)
+    // The second id is of an earlier run, or of another instance.
+    t.match(await ask('POST', ack, '{"acks":[0,987654]}'), {
+      status: 200,
+      text: '{"acks":{"0":true,"987654":true}}',
+    })
+    t.match(await ask('POST', ack, '{"acks":[-1]}'), { status: 400, text: /"code":6/ })
     t.match(await ask('POST', ack, '{"acks":[0]}', false), { status: 401, text: /"code":2/ })
   })
 
