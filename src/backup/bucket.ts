@@ -40,7 +40,7 @@ export function openBucket({ url, accessKeyId, secretAccessKey, region }: S3): B
     const signal = AbortSignal.timeout(timeoutMs)
     const at = `${url}${FOLDER}${path}`
     const attempt = async (): Promise<Response> => {
-      // Not the client's own fetch: it passes the signal by a Request, and once Node collects that as garbage, the timeout never fires.
+      // Not `client.fetch`: it passes the signal in a Request object. When that is garbage-collected, the timeout never fires.
       const request = await client.sign(at, init)
       return await fetch(request, { signal })
     }

@@ -1,8 +1,8 @@
 /*
  * The number of events of a time range. `template_stats` counts the events of each hour by source and template. It does not count
  * them by severity or priority, but it has the occurrences of each: the events of a template whose occurrences all have one
- * severity have it too. When a template has occurrences of several severities, all events of the range are counted one by one, which
- * is faster than finding the events of that template (bench/NOTES.md).
+ * severity have it too. When a template has occurrences of several severities, all events of the range are read and
+ * counted, which costs less than to look up the events of that template alone (bench/NOTES.md).
  */
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'

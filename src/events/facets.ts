@@ -61,7 +61,8 @@ export const createFacets =
         top,
         names,
       })
-      // Beside a rollup each field reads the events of the time of which some may be gone, so that must be a small part.
+      // Some events of the oldest days may be dropped, and each field from a rollup reads those that are left of them once more.
+      // So rollups are used only where these days are a small part of the range.
       const isMostlyKept =
         (counter.keptMs(range) - range.fromMs) * fields.length <= range.toMs - range.fromMs
       const isRolledUp = fields.map(

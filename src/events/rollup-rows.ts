@@ -9,8 +9,8 @@
  * They answer exactly what names sources, templates, and either severities or priorities, and counts by one of these or by host.
  * The ends of a range that the rollups have no step for (parts of a second, or of an hour) are counted from its events.
  *
- * Events are dropped sooner than rollups. So that both count the same, the time of which some events may be gone is counted from
- * its events too.
+ * Events are dropped sooner than rollups. For the oldest days, of which some events may be dropped, the rollups would count more
+ * than a list shows. These days are counted from the events that are left.
  */
 
 import { statement, type Statement } from '../clickhouse/statement.js'

@@ -209,7 +209,7 @@ export function createDeletions(deps: DeletionDeps) {
         if (all.length !== expected) throw mismatch(expected, all.length)
         let deleted = 0
         let [nowMs, longestMs] = [performance.now(), 0]
-        // The next piece may take as long as the longest one did.
+        // No piece is begun that would end too late if it took as long as the slowest so far.
         while (deleted < all.length && nowMs - startedMs + longestMs < DELETE_MS) {
           const ids = all.slice(deleted, deleted + EVENTS_AT_ONCE)
           await deleteSome(ids)

@@ -46,7 +46,7 @@ interface ListenerDeps {
   readonly once: Once
 }
 
-/** Anybody may send to a listener: whoever floods it must not take the share of those who send with the key over HTTP. */
+/** Clients of a listener show no key, so a flood of theirs must not use up the share of the clients that send with LISTENER_KEY over HTTP. */
 const ownerOf = (network: string): string => `listener ${network}`
 
 export function createListeners({ key, pipeline, once }: ListenerDeps): Listeners {

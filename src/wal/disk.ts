@@ -6,7 +6,7 @@ const MIB = 1024 * 1024
 const RESERVE_BYTES = MIB
 /** ClickHouse often has the same disk, and needs free space to store what the WAL holds. */
 const LEAST_FREE_BYTES = 256 * MIB
-/** A part of a table that has grown has some hundred files. */
+/** ClickHouse stores a large part of a table in some hundred files, each of which needs an inode. */
 const LEAST_FREE_FILES = 2_000
 /** On a small disk this share is kept free instead. */
 const LEAST_FREE_SHARE = 1 / 16
@@ -49,12 +49,12 @@ export class WalDisk {
     await truncate(this.#reserve, 0).catch(() => undefined)
   }
 
-  /** Measures the free bytes and inodes, and writes the reserve again when there is enough. Never rejects. */
+  /** Measures the free bytes and inodes. Writes a spent reserve again when there is room. Never rejects. */
   async tend(): Promise<void> {
     const disk = await statfs(this.#dir).catch(() => null)
     if (disk !== null) {
       const least = Math.min(LEAST_FREE_BYTES, disk.blocks * disk.bsize * LEAST_FREE_SHARE)
-      // A file system that makes inodes as it needs them counts none.
+      // Btrfs makes inodes on demand and reports a total of 0; the limit is 0 then.
       const leastFiles = Math.min(LEAST_FREE_FILES, disk.files * LEAST_FREE_SHARE)
       this.#isNearlyFull = disk.bavail * disk.bsize < least || disk.ffree < leastFiles
     }

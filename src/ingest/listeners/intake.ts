@@ -14,7 +14,7 @@ export interface IntakeDeps {
 /** A connection, or what sends datagrams from one address. */
 export interface Sender {
   readonly id: string
-  /** Senders of one network share the workers and the memory of the pipeline. */
+  /** The client's IPv4 address, or the /64 of its IPv6 address. Its senders have one share of the pipeline's workers and memory. */
   readonly network: string
   /** Called with true when no more of it should be read, and with false when it may go on. */
   readonly pause: (isPaused: boolean) => void
@@ -95,7 +95,7 @@ export class Intake {
       this.#lastNo++
       share.waiting.push({ no: this.#lastNo, batch, share, resolve, reject })
       this.#waiting.add(share)
-      // Else all that wait for room would be asked for at each batch.
+      // While the timer runs, senders wait for room. To try all of them at each batch would be slow.
       if (this.#timer === null) this.#drain()
     })
     return done.finally(() => this.#count(share, -bytes))
@@ -147,7 +147,7 @@ export class Intake {
       const isWelcome =
         listeners.key() === null || listeners.hasRoom(job.batch.bytes.length, network)
       if (!isWelcome) {
-        // The network has used up its share; others may have room.
+        // Its network has used up its share; senders of other networks may have room.
         this.#later(RETRY_MS)
         continue
       }
