@@ -119,13 +119,68 @@ t.test(
     await narrow(t, page, service)
     t.same([...seen.hosts], [new URL(service.api).host], 'nothing is asked of others')
     t.same(seen.faults, [], 'the console has no errors')
-    await sessionEnds(t, page, service)
+    await logIn(page, service)
+    await manyTemplates(t, page, service)
+    await sessionEnds(t, page)
   },
 )
 
-async function sessionEnds(t: Test, page: Page, service: LiveService): Promise<void> {
+/** The list is of 100 templates, and its order is that of all. */
+async function manyTemplates(t: Test, page: Page, service: LiveService): Promise<void> {
+  t.comment('more templates than are listed')
+  const letters = (n: number): string =>
+    String.fromCharCode(97 + (n % 26), 97 + (Math.floor(n / 26) % 26))
+  const words = (n: number): string =>
+    [n * 7 + 1, n * 11 + 2, n * 13 + 3].map((x) => `k${letters(x)}${letters(n)}v`).join(' ')
+  const form = (n: number, times: number) =>
+    Array.from({ length: times }, (_, i) => ({
+      source: `crowd-${n % 4}`,
+      severity: n === 120 ? 'CRITICAL' : 'INFO',
+      message: `${words(n)} ${i}`,
+    }))
+  await service.ingest(Array.from({ length: 120 }, (_, n) => form(n, 5)).flat())
+  await service.ingest(form(120, 2))
+  await settled(service)
+  await page.setViewportSize({ width: 1440, height: 900 })
+  const first = '.template-list li:nth-child(2) >> css=a'
+  const rare = words(120).slice(0, 5)
+  for (const [order, listed] of [
+    ['rare', 'rarest'],
+    ['priority', 'most urgent'],
+    ['new', 'newest'],
+  ] as const) {
+    await page.goto(`${service.api}/templates?from=now-2h&q=source:crowd*&order=${order}`)
+    await page.waitForSelector(
+      `.totals:has-text("602 occurrences"):has-text("the 100 ${listed} are listed")`,
+    )
+    await page.waitForSelector(`${first}:has-text("${rare}")`)
+    t.equal(await page.locator('.template-list a').count(), 100)
+    t.equal(
+      await page.locator(`${first} >> css=rect:not([height="0"])`).count(),
+      1,
+      'with its course over time',
+    )
+  }
+  await page.keyboard.press('j')
+  await page.keyboard.press('j')
+  await page.keyboard.press('k')
+  t.equal(await page.locator(`${first}:focus`).count(), 1)
+  t.same(await axe(page), [])
+}
+
+/** Whether a menu has the focus in the moment in which it comes. */
+const FOCUS_OF_MENU = `new Promise((resolve) => {
+  const observer = new MutationObserver(() => {
+    const menu = document.querySelector('.variable-menu')
+    if (menu === null) return
+    observer.disconnect()
+    resolve(menu.contains(document.activeElement))
+  })
+  observer.observe(document.body, { subtree: true, childList: true })
+})`
+
+async function sessionEnds(t: Test, page: Page): Promise<void> {
   t.comment('a session that has ended')
-  await logIn(page, service)
   await page.setViewportSize({ width: 1280, height: 720 })
   await page.context().clearCookies()
   // The page may ask, and learn it, before the click.
@@ -308,7 +363,9 @@ async function explore(
   await page.click('[aria-label="Show as"] [aria-label=list]')
 
   t.comment('what varies in a message')
+  const hasFocus = page.evaluate<boolean>(FOCUS_OF_MENU)
   await page.click('.events .row:has-text("connection pool") .message i >> nth=0')
+  t.ok(await hasFocus, 'what is pressed as soon as the menu is there is for the menu')
   await page.waitForSelector('.variable-menu a:has-text("Top values")')
   await page.keyboard.press('Escape')
   await page.waitForSelector('.variable-menu', { state: 'detached' })
@@ -535,6 +592,9 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.keyboard.press(' ')
   await page.waitForSelector('.events .row:has-text("tailed 2")')
   t.equal(await page.locator('.row:has-text("not asked for")').count(), 0)
+  await page.fill('.mark-words input', 'tailed')
+  await page.waitForSelector('.events .row.error mark')
+  t.same(await axe(page), [], 'highlighted words')
 
   t.comment('an event alone, among those before it')
   const { items } = (await service.call('GET /api/logs?limit=1&order=asc')).body

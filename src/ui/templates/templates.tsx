@@ -15,26 +15,34 @@ import { ago, fullTime, toSpan } from '../lib/time.js'
 import { currentRange } from '../lib/range.js'
 import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
-import { askTemplates, type Counted, type Template } from './answers.js'
+import { askTemplates, type Counted, type InOrder, type Template } from './answers.js'
 import { Problem } from '../shell/problem.js'
 
+interface Order {
+  readonly name: string
+  /** The rows that are listed when there are more. */
+  readonly listed: string
+  readonly by: InOrder | null
+}
+
 const ORDERS = {
-  count: { name: 'Most frequent', by: (a: Counted, b: Counted) => b.count - a.count },
-  rare: { name: 'Rarest', by: (a: Counted, b: Counted) => a.count - b.count },
+  count: { name: 'Most frequent', listed: 'most frequent', by: null },
+  rare: { name: 'Rarest', listed: 'rarest', by: (a, b) => a.count - b.count },
   new: {
     name: 'Newest',
-    by: (a: Counted, b: Counted) =>
-      (b.template?.first_seen ?? '').localeCompare(a.template?.first_seen ?? ''),
+    listed: 'newest',
+    by: (a, b) => (b.template?.first_seen ?? '').localeCompare(a.template?.first_seen ?? ''),
   },
   priority: {
     name: 'Most urgent',
-    by: (a: Counted, b: Counted) =>
+    listed: 'most urgent',
+    by: (a, b) =>
       (a.template?.priority ?? 'P9').localeCompare(b.template?.priority ?? 'P9') ||
       b.count - a.count,
   },
-} as const
-type Order = keyof typeof ORDERS
-const isOrder = (name: string | null): name is Order => name !== null && name in ORDERS
+} as const satisfies Readonly<Record<string, Order>>
+type OrderName = keyof typeof ORDERS
+const isOrder = (name: string | null): name is OrderName => name !== null && name in ORDERS
 
 /** The kinds of messages in a time range: what is constant in them, how often they come, since when. */
 export function Templates() {
@@ -45,9 +53,9 @@ export function Templates() {
   const order = isOrder(orderParam) ? orderParam : 'count'
   const [asked, setAsked] = useState(0)
   const query = useRef<HTMLTextAreaElement | null>(null)
-  const key = `templates ${line} ${range.from} ${range.to} ${asked}`
+  const key = `templates ${line} ${range.from} ${range.to} ${order} ${asked}`
   const run: Run = { line, span: toSpan(range, Date.now()) }
-  const loaded = useLoad(key, (signal) => askTemplates(run, signal))
+  const loaded = useLoad(key, (signal) => askTemplates(run, ORDERS[order].by, signal))
   const { value, error } = loaded
   useEffect(() => {
     document.title = 'Templates'
@@ -55,6 +63,8 @@ export function Templates() {
   useKeys('Templates', [
     { key: '/', label: 'write a query', run: () => query.current?.focus() },
     { key: 'r', label: 'refresh', run: () => setAsked((n) => n + 1) },
+    { key: 'j', label: 'next template', run: () => moveFocus(1) },
+    { key: 'k', label: 'previous template', run: () => moveFocus(-1) },
   ])
   const fault =
     error instanceof ApiError ? (error.faults.find(({ path }) => path === 'q') ?? null) : null
@@ -78,7 +88,12 @@ export function Templates() {
                 <strong>{count(value.known)}</strong> {value.known === 1 ? 'template' : 'templates'}
                 <span>{counted(value.total, 'occurrence')}</span>
                 {value.known > value.rows.length && (
-                  <span>the {value.rows.length} most frequent are listed</span>
+                  <span>
+                    the {value.rows.length} {ORDERS[order].listed} are listed
+                    {value.known > value.compared &&
+                      order !== 'count' &&
+                      `, of the ${count(value.compared)} most frequent`}
+                  </span>
                 )}
               </>
             )}
@@ -106,7 +121,7 @@ export function Templates() {
       {value === null && loaded.error === null && <div class="found waiting" aria-busy="true" />}
       {value !== null && (
         <List
-          rows={value.rows.toSorted(ORDERS[order].by)}
+          rows={value.rows}
           total={value.total}
           newFromMs={value.firstMs < run.span.fromMs ? run.span.fromMs : Infinity}
           params={params}
@@ -116,8 +131,12 @@ export function Templates() {
   )
 }
 
-const sureness = ({ model_version: by, confidence }: Template): string =>
-  by === 'manual' ? 'set by a person' : `with a confidence of ${percent(confidence)}`
+/** To the next link of the list, or the one before; to the first when none has the focus. */
+function moveFocus(by: 1 | -1): void {
+  const links = [...document.querySelectorAll<HTMLAnchorElement>('.template-list a')]
+  const at = links.findIndex((link) => link === document.activeElement)
+  links[at === -1 ? 0 : at + by]?.focus()
+}
 
 interface ListProps {
   readonly rows: readonly Counted[]
@@ -138,45 +157,75 @@ function List({ rows, total, newFromMs, params }: ListProps) {
     )
   return (
     <ul class="template-list">
-      {rows.map(({ id, count: n, series, template, change }) => {
-        const severity = (template?.severity ?? 'INFO').toLowerCase()
-        const isNew = template !== null && Date.parse(template.first_seen) >= newFromMs
-        const state = change ?? (isNew ? 'new' : null)
-        return (
-          <li key={id}>
-            <a class={severity} href={addressOf(`/templates/${id}`, params, { order: null })}>
-              <b title={count(n)}>{short(n)}</b>
-              <small>{percent(total === 0 ? 0 : n / total)}</small>
-              <SparkBars values={series} width={112} height={20} class={severity} />
-              <span
-                class={`badge ${(template?.priority ?? '').toLowerCase()}`}
-                title={template === null ? '' : sureness(template)}
-              >
-                {template?.priority ?? ''}
-              </span>
-              <span class="text">
-                {template === null ? (
-                  <code>{id}</code>
-                ) : (
-                  <TemplateText text={template.template_text} />
-                )}
-              </span>
-              {state !== null && <em class={state}>{state}</em>}
-              <span class="source">{template?.source ?? ''}</span>
-              <LastSeen at={template?.last_seen ?? null} />
-            </a>
-          </li>
-        )
-      })}
+      <li class="head" aria-hidden="true">
+        <span>Count</span>
+        <span>Share</span>
+        <span>Over time</span>
+        <span title="Priority, and how sure the model is of it">Priority</span>
+        <span class="text">Template</span>
+        <span class="source">Source</span>
+        <span class="first">First seen</span>
+        <span>Last seen</span>
+      </li>
+      {rows.map((row) => (
+        <Row key={row.id} {...{ row, total, newFromMs, params }} />
+      ))}
     </ul>
   )
 }
 
-function LastSeen({ at }: { readonly at: string | null }) {
-  if (at === null) return <time />
+interface RowProps extends Omit<ListProps, 'rows'> {
+  readonly row: Counted
+}
+
+function Row({ row, total, newFromMs, params }: RowProps) {
+  const { id, count: n, series, template, change } = row
+  const severity = (template?.severity ?? 'INFO').toLowerCase()
+  const isNew = template !== null && Date.parse(template.first_seen) >= newFromMs
+  const state = change ?? (isNew ? 'new' : null)
+  return (
+    <li>
+      <a class={severity} href={addressOf(`/templates/${id}`, params, { order: null })}>
+        <b title={count(n)}>{short(n)}</b>
+        <small>{percent(total === 0 ? 0 : n / total)}</small>
+        <SparkBars values={series} width={112} height={20} class={severity} />
+        {template === null ? <span /> : <Sure template={template} />}
+        <span class="text">
+          {template === null ? <code>{id}</code> : <TemplateText text={template.template_text} />}
+        </span>
+        {state !== null && <em class={state}>{state}</em>}
+        <span class="source">{template?.source ?? ''}</span>
+        <Seen class="first" at={template?.first_seen ?? null} />
+        <Seen at={template?.last_seen ?? null} />
+      </a>
+    </li>
+  )
+}
+
+/** The priority, and how sure the model is of it. */
+const Sure = ({ template: { priority, confidence, model_version: by } }: SureProps) => (
+  <span class="sure">
+    <span class={`badge ${priority.toLowerCase()}`}>{priority}</span>{' '}
+    <i title={by === 'manual' ? 'by a person' : 'confidence'}>
+      {by === 'manual' ? 'set' : percent(confidence)}
+    </i>
+  </span>
+)
+
+interface SureProps {
+  readonly template: Template
+}
+
+interface SeenProps {
+  readonly at: string | null
+  readonly class?: string
+}
+
+function Seen({ at, class: name = '' }: SeenProps) {
+  if (at === null) return <time class={name} />
   const ms = Date.parse(at)
   return (
-    <time dateTime={at} title={fullTime(ms, zone.value)}>
+    <time class={name} dateTime={at} title={fullTime(ms, zone.value)}>
       {ago(ms, Date.now())}
     </time>
   )
