@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 
 import { quoted } from '../../query/printer.js'
 import { Icon } from '../lib/icon.js'
@@ -30,7 +30,7 @@ const HEIGHT = 220
 export function VariableMenu({ pressed, line, onLine, onOpen, onClose }: VariableMenuProps) {
   const { row, text, x, y } = pressed
   const root = useRef<HTMLDivElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement
     root.current?.querySelector('button')?.focus()
     const onPress = ({ target }: Event): void => {

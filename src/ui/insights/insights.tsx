@@ -121,8 +121,8 @@ const Parts = ({ snapshot, openId }: PartsProps) => (
       {snapshot.anomaly_counts.ongoing} ongoing, {snapshot.anomaly_counts.over} over. Health of the
       model: {percent(snapshot.health.score)}
     </p>
-    <Learning snapshot={snapshot} />
     <div class="panels two">
+      <Learning snapshot={snapshot} />
       <section class="card wide">
         <h2>Anomalies of five days</h2>
         <AnomalyTimeline snapshot={snapshot} openId={openId} />
@@ -174,32 +174,58 @@ const Change = ({ one }: { readonly one: TemplateChange }) => (
   </li>
 )
 
-const FINDS: Readonly<Record<string, string>> = {
-  anomalies: 'anomalies',
-  anomalies_of_weekends: 'anomalies of weekends',
-  new_templates: 'new templates',
-  grown_templates: 'grown and vanished templates',
-  forecast: 'a forecast',
+interface Finds {
+  readonly name: string
+  readonly what: string
+}
+
+const FINDS: Readonly<Record<string, Finds>> = {
+  anomalies: {
+    name: 'Anomalies',
+    what: 'Hours with far more or fewer events than this hour usually has, and silence.',
+  },
+  anomalies_of_weekends: {
+    name: 'Anomalies of weekends',
+    what: 'The same on days on which less happens.',
+  },
+  new_templates: { name: 'New templates', what: 'Kinds of messages that never came before.' },
+  grown_templates: {
+    name: 'Grown and vanished templates',
+    what: 'Kinds of messages that come far more often than in the week before, or no longer.',
+  },
+  forecast: {
+    name: 'Forecast',
+    what: 'Events and errors of the next 24 hours, with a band of what is expected.',
+  },
 }
 
 /** What can't be found yet, because too little is known of the past. */
 function Learning({ snapshot }: { readonly snapshot: Snapshot }) {
   if (snapshot.learning.length === 0) return null
   return (
-    <div class="card learning">
+    <section class="card wide learning">
       <h2>Still learning</h2>
       {snapshot.learning.every(({ from }) => from === null) ? (
         <p class="note">No events are analysed yet.</p>
       ) : (
-        <ul>
+        <dl>
           {snapshot.learning.map(({ finds, from }) => (
-            <li key={finds}>
-              {FINDS[finds] ?? finds}:{' '}
-              {from === null ? 'once the first events are analysed' : <When at={from} />}
-            </li>
+            <div key={finds}>
+              <dt>{FINDS[finds]?.name ?? finds}</dt>
+              <dd>{FINDS[finds]?.what}</dd>
+              <dd class="from">
+                {from === null ? (
+                  'once the first events are analysed'
+                ) : (
+                  <>
+                    from <When at={from} />
+                  </>
+                )}
+              </dd>
+            </div>
           ))}
-        </ul>
+        </dl>
       )}
-    </div>
+    </section>
   )
 }

@@ -10,7 +10,10 @@ interface Day {
 }
 
 const DAY_MS = 86_400_000
-const WEEKS = 26
+const WEEKS = 53
+/** Half a year, where no more has room. */
+const WEEKS_NARROW = 26
+const NARROW = '(width < 1100px)'
 const STEPS = 4
 /** Every second one is named. */
 const DAYS = ['Mon', '', 'Wed', '', 'Fri', '', 'Sun']
@@ -23,25 +26,28 @@ function monthOf(week: readonly { readonly ms: number }[]): string {
 
 /** Occurrences a day, a column a week; a darker day has more. Days are those of UTC, as they are counted. */
 export function Calendar() {
-  const loaded = useLoad('calendar', (signal) =>
-    call<readonly Day[]>(pathWith('/api/logs/meta/calendar', { days: WEEKS * 7 }), { signal }),
+  const isNarrow = matchMedia(NARROW).matches
+  const weekCount = isNarrow ? WEEKS_NARROW : WEEKS
+  const span = isNarrow ? 'Half a year' : 'A year'
+  const loaded = useLoad(`calendar ${weekCount}`, (signal) =>
+    call<readonly Day[]>(pathWith('/api/logs/meta/calendar', { days: weekCount * 7 }), { signal }),
   )
   const { value } = loaded
   const counts = new Map((value ?? []).map((one) => [one.day, one.value]))
   const most = Math.max(...counts.values(), 1)
   const todayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS
   const weekday = (new Date(todayMs).getUTCDay() + 6) % 7
-  const firstMs = todayMs - (weekday + (WEEKS - 1) * 7) * DAY_MS
+  const firstMs = todayMs - (weekday + (weekCount - 1) * 7) * DAY_MS
   const days = Array.from({ length: (todayMs - firstMs) / DAY_MS + 1 }, (_, i) => {
     const ms = firstMs + i * DAY_MS
-    const name = new Date(ms).toISOString().slice(0, 10)
-    return { name, ms, n: counts.get(name) ?? 0 }
+    const date = new Date(ms).toISOString().slice(0, 10)
+    return { date, ms, n: counts.get(date) ?? 0 }
   })
-  const weeks = Array.from({ length: WEEKS }, (_, i) => days.slice(i * 7, i * 7 + 7))
+  const weeks = Array.from({ length: weekCount }, (_, i) => days.slice(i * 7, i * 7 + 7))
   const total = days.reduce((sum, { n }) => sum + n, 0)
   return (
     <Panel
-      title={value === null ? 'Half a year' : `Half a year: ${counted(total, 'occurrence')}`}
+      title={value === null ? span : `${span}: ${counted(total, 'occurrence')}`}
       class="wide"
       of={loaded}
       isWaiting={false}
@@ -54,15 +60,15 @@ export function Calendar() {
           </span>
         ))}
         {weeks.flatMap((week) => [
-          <span key={week[0]?.name} class="month">
+          <span key={week[0]?.date} class="month">
             {monthOf(week)}
           </span>,
-          ...week.map(({ name, ms, n }) => (
+          ...week.map(({ date, ms, n }) => (
             <a
-              key={name}
+              key={date}
               class={`step-${n === 0 ? 0 : Math.max(1, Math.ceil((Math.log1p(n) / Math.log1p(most)) * STEPS))}`}
               href={pathWith('/explore', {
-                from: `${name}T00:00:00.000Z`,
+                from: `${date}T00:00:00.000Z`,
                 to: new Date(ms + DAY_MS).toISOString(),
               })}
               title={`${day(ms, 'UTC')}: ${count(n)}`}

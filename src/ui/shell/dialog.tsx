@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 
 interface DialogProps {
   readonly title: string
@@ -10,7 +10,7 @@ interface DialogProps {
 /** A form or a text before everything else; Escape closes it. */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   return (
     <dialog ref={dialog} class="modal" aria-label={title} onClose={onClose}>
       <h2>{title}</h2>

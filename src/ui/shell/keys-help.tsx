@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 import { useEvery } from '../lib/every.js'
 import { activeKeys } from '../lib/keys.js'
@@ -27,7 +27,7 @@ export function KeysHelp() {
   const dialog = useRef<HTMLDialogElement>(null)
   const [, redraw] = useState(0)
   useEvery(REDRAW_MS, () => redraw((n) => n + 1))
-  useEffect(() => {
+  useLayoutEffect(() => {
     dialog.current?.showModal()
     // The button at the end gets the focus, and the list is scrolled back to its start.
     dialog.current?.scrollTo(0, 0)

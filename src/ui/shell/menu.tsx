@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 interface MenuProps {
   /** Names the button, for the eye or at least for a screen reader. */
@@ -16,9 +16,9 @@ export function Menu({ label, face, align = 'end', children, class: name = '' }:
   const root = useRef<HTMLDivElement>(null)
   const close = (): void => setOpen(false)
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isOpen) return
-    root.current?.querySelector<HTMLElement>('.panel [autofocus], .panel button, .panel a')?.focus()
+    root.current?.querySelector<HTMLElement>('.panel :is([autofocus], button, a)')?.focus()
     const onPress = (event: PointerEvent): void => {
       if (event.target instanceof Node && root.current?.contains(event.target) === false) close()
     }

@@ -3,17 +3,9 @@ import { addressOf, place } from '../lib/router.js'
 import { Mark } from './mark.js'
 import { SCREENS } from './screens.js'
 
-/** Parameters that mean the same on every screen. */
-const SHARED = ['from', 'to'] as const
-
-function kept(): URLSearchParams {
-  const params = new URLSearchParams()
-  for (const name of SHARED) {
-    const value = place.value.params.get(name)
-    if (value !== null) params.set(name, value)
-  }
-  return params
-}
+/** The time range means the same on every screen. */
+const kept = (): URLSearchParams =>
+  new URLSearchParams([...place.value.params].filter(([name]) => /^(?:from|to)$/.test(name)))
 
 /** An event alone is shown in Explore. */
 const isOf = (screen: string, path: string): boolean =>

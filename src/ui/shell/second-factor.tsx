@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 import { call, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
@@ -32,7 +32,7 @@ export function TurnOnFactor({ onDone, onCancel, cancel }: TurnOnProps) {
   const [codes, setCodes] = useState<Codes | null>(null)
   const [problem, setProblem] = useState('')
   const form = useRef<HTMLFormElement>(null)
-  useEffect(() => form.current?.querySelector('input')?.focus(), [key])
+  useLayoutEffect(() => form.current?.querySelector('input')?.focus(), [key])
   const send = async (text: (name: string) => string): Promise<void> => {
     if (key === null) {
       const json = { current_password: text('password') }
@@ -100,7 +100,7 @@ interface RecoveryCodesProps {
 
 export function RecoveryCodes({ codes: { recovery_codes: codes }, onDone }: RecoveryCodesProps) {
   const done = useRef<HTMLButtonElement>(null)
-  useEffect(() => done.current?.focus(), [])
+  useLayoutEffect(() => done.current?.focus(), [])
   return (
     <div class="form">
       <p>

@@ -25,7 +25,7 @@ export function TopBar({ title, children }: TopBarProps) {
       <h1>{title}</h1>
       <div class="own">{children}</div>
       <Status />
-      <button class="find" onClick={openPalette} title="Go to or do something">
+      <button class="find" onClick={openPalette}>
         <Icon name="search" size={14} />
         <span>Find</span>
         <kbd>{isMac ? '⌘' : 'Ctrl '}K</kbd>
