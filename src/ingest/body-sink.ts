@@ -11,6 +11,7 @@ import {
 import type { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
 import type { Admission, BlockEncoder } from './block-encoder.js'
 import { isOfProtocol, type BodyTask, type LineError } from './block.js'
+import { levelInJson } from './formats/json-level.js'
 import { UTC } from './formats/zone.js'
 import { onceKey } from './once.js'
 import type { Member, ProtobufForm, RecordTaker, SyslogMessages } from './record-rows.js'
@@ -139,7 +140,8 @@ export class BodySink implements EventSink, RecordTaker {
     if (verdict === 'drop' || this.#body.isRepeat) this.#dropped++
     else if (verdict !== 'store') this.reject(line, unstorable(event, verdict))
     else {
-      const severity = event.severity ?? levelAtHead(event.message)
+      const { message } = event
+      const severity = event.severity ?? levelInJson(message) ?? levelAtHead(message)
       this.#encoders.block.add(event, severity === null ? INFO : SEVERITIES.indexOf(severity))
       this.#sources.add(event.source)
       if (id !== null) this.#ids.add(id)

@@ -283,7 +283,7 @@ function finerTime(outerMs: number | null, innerMs: number | null): number | nul
   return outerMs % 1000 === 0 && Math.floor(innerMs / 1000) * 1000 === outerMs ? innerMs : outerMs
 }
 
-function parseWrapped(text: string): JsonRecord | null {
+export function parseWrapped(text: string): JsonRecord | null {
   if (!text.startsWith('{') || !text.trimEnd().endsWith('}')) return null
   const value = parseJson(text)
   return isRecord(value) ? expanded(toWellFormed(value) as JsonRecord) : null

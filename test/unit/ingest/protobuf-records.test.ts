@@ -133,6 +133,7 @@ const text = fc.oneof(
     'ERROR: disk is full',
     'Grüße 日本',
     'say "hi"',
+    '{"msg":"five words before the level","level":"warn"}',
     'a\nb',
     '5e2',
     '1.50',
