@@ -147,10 +147,13 @@ function refineStructuredData(draft: Draft, tags: TagCollector): void {
   const element = /\[([^\s="\]]{1,64})((?: [^\s="\]]{1,64}="(?:[^"\\\]]|\\.){0,4096}"){0,64})\]/y
   const text = draft.message
   let end = text.startsWith('-') ? 1 : 0
+  const params = new Map<string, string[]>()
   for (let match = element.exec(text); match !== null; match = element.exec(text)) {
-    addParams(match[2] ?? '', draft, tags)
+    addParams(match[2] ?? '', draft, params)
     end = element.lastIndex
   }
+  // A parameter may be repeated, such as `ip` of `origin`.
+  for (const [name, values] of params) tags.add(name, values.length === 1 ? values[0] : values)
   const message = text.slice(end).replace(/^ \uFEFF?/, '')
   draft.message = message === '' && end > 1 ? text : message
 }
@@ -161,7 +164,7 @@ const ID_PARAMS: Readonly<Partial<Record<string, 'traceId' | 'spanId'>>> = {
   spanid: 'spanId',
 }
 
-function addParams(params: string, draft: Draft, tags: TagCollector): void {
+function addParams(params: string, draft: Draft, found: Map<string, string[]>): void {
   const param = / ([^\s="\]]{1,64})="((?:[^"\\\]]|\\.){0,4096})"/g
   let left = MAX_PARAMS
   for (const [, name = '', value = ''] of params.matchAll(param)) {
@@ -169,7 +172,7 @@ function addParams(params: string, draft: Draft, tags: TagCollector): void {
     const field = ID_PARAMS[comparedName(name)]
     if (field !== undefined && draft[field] === '' && text.length <= MAX_CHARS.trace_id)
       draft[field] = text
-    else tags.add(name, text)
+    else if (text !== '') found.set(name, [...(found.get(name) ?? []), text])
     left -= 1
     if (left === 0) return
   }

@@ -37,6 +37,10 @@ const MESSAGES: readonly (readonly [text: string, want: Readonly<Record<string, 
     },
   ],
   [
+    '<14>1 2026-11-21T09:28:19Z - - - - [origin ip="192.0.2.1" x="" ip="192.0.2.129"][b@1 ip="192.0.2.7" k="v"] paid',
+    { tags: { ip: ['192.0.2.1', '192.0.2.129', '192.0.2.7'], k: 'v', facility: 'user' } },
+  ],
+  [
     '<34>1 2026-11-21T09:28:19Z - - - - - \uFEFFpaid',
     { severity: 'CRITICAL', tags: { facility: 'auth' } },
   ],
