@@ -45,11 +45,16 @@ export function writeGrpcMessage(bytes: Uint8Array): Buffer {
 }
 
 /** Writes an error as the headers that end a request. */
-export const grpcError = (error: AppError): Readonly<Record<string, string>> => ({
-  'grpc-status': String(error.code === 'unsupported_media_type' ? UNIMPLEMENTED : rpcCodeOf(error)),
-  'grpc-message': percentEncoded(error.message),
-  'grpc-status-details-bin': Buffer.from(rpcStatus(error)).toString('base64'),
-})
+export function grpcError(error: AppError): Readonly<Record<string, string>> {
+  const isOfEncoding = error.code === 'unsupported_media_type'
+  const code = isOfEncoding ? UNIMPLEMENTED : rpcCodeOf(error)
+  return {
+    'grpc-status': String(code),
+    'grpc-message': percentEncoded(error.message),
+    'grpc-status-details-bin': Buffer.from(rpcStatus(error, code)).toString('base64'),
+    ...(isOfEncoding ? { 'grpc-accept-encoding': 'identity,gzip,deflate,br,zstd,snappy' } : {}),
+  }
+}
 
 const UNIMPLEMENTED = 12
 

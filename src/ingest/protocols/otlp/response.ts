@@ -37,9 +37,9 @@ export const rpcCodeOf = (error: AppError): number =>
   ERRORS[error.code].retry ? 14 : (RPC_CODES[error.status] ?? 2)
 
 /** Writes a google.rpc.Status. An error that may be sent again says when. */
-export function rpcStatus(error: AppError): Uint8Array {
+export function rpcStatus(error: AppError, code = rpcCodeOf(error)): Uint8Array {
   const pbf = new PbfWriter()
-  pbf.writeVarintField(1, rpcCodeOf(error))
+  pbf.writeVarintField(1, code)
   pbf.writeStringField(2, error.message)
   if (ERRORS[error.code].retry) pbf.writeMessage(3, writeRetryInfo, error.retryAfterS ?? 1)
   return pbf.finish()

@@ -8,7 +8,7 @@ import {
   writeGrpcMessage,
 } from '../../../../../src/ingest/protocols/otlp/grpc.js'
 import { overloaded } from '../../../../../src/ingest/refusals.js'
-import { AppError } from '../../../../../src/model/errors.js'
+import { AppError, type ErrorCode, ERRORS } from '../../../../../src/model/errors.js'
 
 void test('a request is exactly one message, compressed as its header says', async (t) => {
   const message = writeGrpcMessage(Buffer.from('abc'))
@@ -33,4 +33,15 @@ void test('an error says by its status whether to come again, and when', async (
   t.ok(String(fields[3]).endsWith(`google.rpc.RetryInfo${oneSecond}`))
   const wrong = grpcError(new AppError('unauthorized', 'no key, 100 % é'))
   t.match(wrong, { 'grpc-status': '16', 'grpc-message': 'no key%2C 100 %25 %C3%A9' })
+})
+
+// Clients of Java throw an exception of their own where the two differ.
+void test('the details of every error have its status', async (t) => {
+  for (const code of Object.keys(ERRORS) as ErrorCode[]) {
+    const headers = grpcError(new AppError(code, 'text'))
+    const details = Buffer.from(headers['grpc-status-details-bin'] ?? '', 'base64')
+    t.same([...details.subarray(0, 2)], [8, Number(headers['grpc-status'])], code)
+  }
+  const unread = grpcError(new AppError('unsupported_media_type', 'text'))
+  t.match(unread, { 'grpc-status': '12', 'grpc-accept-encoding': /gzip/ })
 })
