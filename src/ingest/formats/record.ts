@@ -386,8 +386,9 @@ function addMembers(owner: JsonRecord, place: NamePlace, left: Leftover, depth =
     if (left.candidates.isTaken(owner, key)) continue
     if (isTop && (key === 'tags' || key === 'schema_version')) continue
     const value = owner[key]
-    if (isRecord(value)) addObject(key, value, { place, left, depth })
-    else left.tags.addField(isGelf && key.startsWith('_') ? key.slice(1) : key, value)
+    const name = isGelf && key.startsWith('_') ? key.slice(1) : key
+    if (isRecord(value)) addObject(name, value, { place, left, depth })
+    else left.tags.addField(name, value)
   }
 }
 

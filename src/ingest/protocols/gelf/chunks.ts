@@ -35,7 +35,7 @@ export class GelfChunks {
 
   /** @param from address and port of the sender, because ids of different senders may be the same */
   take(datagram: Buffer, from: string, sink: RecordSink): void {
-    const isChunk = datagram.length > HEAD_BYTES && datagram[0] === 0x1e && datagram[1] === 0x0f
+    const isChunk = datagram.length >= HEAD_BYTES && datagram[0] === 0x1e && datagram[1] === 0x0f
     if (!isChunk) {
       if (datagram.length > 0) sink.record(datagram, 0, datagram.length, false)
       return

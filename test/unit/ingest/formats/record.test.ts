@@ -230,6 +230,8 @@ void test('GELF', async (t) => {
     level: 3,
     _user: 'u',
     _app: 'shop',
+    _cart: { items: 2 },
+    _sizes: [1, 2],
   })
   t.match(event, {
     host: 'web-1',
@@ -238,7 +240,8 @@ void test('GELF', async (t) => {
     message: 'm',
     source: 'shop',
   })
-  t.same(tags, { version: '1.1', user: 'u', full_message: 'm\nstack' })
+  const custom = { user: 'u', cart: { items: 2 }, sizes: [1, 2] }
+  t.same(tags, { version: '1.1', full_message: 'm\nstack', ...custom })
   t.equal(event.exception, 'm\nstack')
 })
 

@@ -104,6 +104,10 @@ void test('chunks are put together in any order', async (t) => {
   take(chunk('two', 1, 3, 'another sender'), 'a 2')
   take(chunk('two', 1, 3, 'b'))
   t.same(sink.texts, ['alone', 'plain', 'abc'])
+  take(chunk('none', 1, 3, ''))
+  take(chunk('none', 0, 3, 'a'))
+  take(chunk('none', 2, 3, ''))
+  t.same(sink.records.splice(3), [{ text: 'a', isCut: false }], 'chunks without content count')
   take(chunk('late', 0, 2, 'a'))
   nowMs = 5_001
   take(chunk('late', 1, 2, 'b'))
