@@ -84,11 +84,21 @@ const BROKEN = {
 } as const
 const TOO_MANY = { ...BROKEN, message: `the record has more than ${RECORD_VALUES} values` } as const
 
+/** Names may be bytes, as Ruby and Python write texts without an encoding. @throws Error for what is no name */
+function toName(key: unknown): string {
+  const name = key instanceof Uint8Array ? Buffer.from(key).toString('utf8') : key
+  const isName = typeof name === 'string' || typeof name === 'number' || typeof name === 'bigint'
+  if (!isName || name === '__proto__') throw new TypeError('the key of a map is no name')
+  return String(name)
+}
+
+const OPTIONS = { extensionCodec: codec, useBigInt64: true, mapKeyConverter: toName } as const
+
 /** @returns undefined for a value that cannot be read */
 function read(bytes: Uint8Array): unknown {
   try {
     // A text may hold the bytes of half a surrogate pair.
-    return toWellFormed(plain(decode(bytes, { extensionCodec: codec, useBigInt64: true }), 0))
+    return toWellFormed(plain(decode(bytes, OPTIONS), 0))
   } catch {
     return undefined
   }

@@ -2,6 +2,7 @@ import { encode } from '@msgpack/msgpack'
 import { test } from 'tap'
 import { UTC } from '../../../../../src/ingest/formats/zone.js'
 import { decodeMsgpack } from '../../../../../src/ingest/protocols/msgpack/msgpack.js'
+import type { EventSink } from '../../../../../src/model/event.js'
 
 const CONTEXT = {
   nowMs: Date.UTC(2026, 0, 1),
@@ -63,6 +64,21 @@ void test('a map whose key is a list is refused alone, with an empty text', asyn
     reject: (_, { raw }) => void texts.push(raw),
   })
   t.same(texts, ['', 'event'])
+})
+
+void test('the names of a map may be bytes and numbers', async (t) => {
+  const name = (text: string) => bytes(0xc4, text.length, Buffer.from(text))
+  const events: unknown[] = []
+  const rejections: string[] = []
+  const sink: EventSink = {
+    event: (_, { message, tags }) => void events.push([message, tags]),
+    reject: (_, { message }) => void rejections.push(message),
+  }
+  const wide = bytes(0xcf, Buffer.from('0020000000000001', 'hex'))
+  decodeMsgpack(bytes(0x83, name('message'), 0xa1, 0x6d, 7, 1, wide, 2), CONTEXT, sink)
+  t.same(events, [['m', { 7: 1, '9007199254740993': 2 }]])
+  decodeMsgpack(bytes(0x81, name('__proto__'), 0x80), CONTEXT, sink)
+  t.equal(rejections.length, 1)
 })
 
 void test('an integer beyond 2^53 keeps its digits', async (t) => {
