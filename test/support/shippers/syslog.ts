@@ -31,10 +31,16 @@ export async function runToEnd(
   if (code !== 0) throw new Error(`${command} ended with ${String(code)}: ${errors}`)
 }
 
-/** Runs a relay, sends it the records with octet counts, and ends it when `isDone`. */
-async function relay(
-  command: string,
-  args: (file: string) => readonly string[],
+/** The options with which a relay runs as a part of a test, with a configuration of its own. */
+const RELAYS = {
+  rsyslogd: (file: string) => ['-n', '-f', file, '-i', 'NONE'],
+  'syslog-ng': (file: string) =>
+    `-F --no-caps -f ${file} -R ${file}.persist -c ${file}.ctl -p ${file}.pid`.split(' '),
+}
+
+/** Runs a relay, sends it the records with octet counts, and ends it when `isDone`. `DIR` in its configuration is a folder of its own. */
+export async function relay(
+  command: keyof typeof RELAYS,
   {
     config,
     port,
@@ -45,7 +51,7 @@ async function relay(
   const dir = mkdtempSync(join(tmpdir(), 'relay-'))
   const file = join(dir, 'relay.conf')
   writeFileSync(file, config.replaceAll('DIR', dir))
-  const child = spawn(...bound(toolPath(command), args(file)), {
+  const child = spawn(...bound(toolPath(command), RELAYS[command](file)), {
     stdio: ['ignore', 'ignore', 'pipe'],
     cwd: dir,
   })
@@ -121,8 +127,7 @@ action(${to} protocol="tcp" template="rsyslog-lines")
 action(${to} protocol="tcp" template="rsyslog-3164")
 action(${to} protocol="udp" template="rsyslog-udp")
 `
-  const args = (file: string) => ['-n', '-f', file, '-i', 'NONE']
-  await relay('rsyslogd', args, { config, port, records }, isDone)
+  await relay('rsyslogd', { config, port, records }, isDone)
 }
 
 export const SYSLOG_NG_SOURCES = ['sng-syslog', 'sng-network', 'sng-udp', 'sng-tls'] as const
@@ -149,19 +154,7 @@ ${log('sng-network', 'network', `port(${ports.plain}) transport("tcp") flags(sys
 ${log('sng-udp', 'syslog', `port(${ports.plain}) transport("udp")`)}
 ${log('sng-tls', 'syslog', `port(${ports.tls}) transport("tls") tls(peer-verify(no))`)}
 `
-  const args = (file: string) => [
-    '-F',
-    '-f',
-    file,
-    '--no-caps',
-    '-R',
-    `${file}.persist`,
-    '-c',
-    `${file}.ctl`,
-    '-p',
-    `${file}.pid`,
-  ]
-  await relay('syslog-ng', args, { config, port, records }, isDone)
+  await relay('syslog-ng', { config, port, records }, isDone)
 }
 
 /** Sends the records by `logger`, which reads them from a file: a line each, with its priority. */

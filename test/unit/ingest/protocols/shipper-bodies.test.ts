@@ -53,16 +53,16 @@ const BODIES: readonly Body[] = [
     want: [{ timestampMs: AT, message: 'order 17 failed', source: 'shop.log', host: 'web-1' }],
   },
   {
-    of: 'Fluentd elasticsearch: the record with its time',
+    of: 'Fluentd elasticsearch: the record with its time and tag',
     format: 'elasticsearch/bulk',
     body:
       '{"index":{"_index":"logstash-2026.11.21"}}\n' +
-      '{"message":"order 17 failed","level":"error","host":"web-1","@timestamp":"2026-11-21T09:28:19.000000000+00:00"}\n',
+      '{"message":"order 17 failed","level":"error","host":"web-1","@timestamp":"2026-11-21T09:28:19.000000000+00:00","tag":"shop.web"}\n',
     want: [
       {
         timestampMs: AT,
         message: 'order 17 failed',
-        source: 'logstash',
+        source: 'shop.web',
         host: 'web-1',
         severity: 'ERROR',
       },
@@ -201,6 +201,12 @@ const BODIES: readonly Body[] = [
     format: 'ingest',
     body: '{"message":"order 17 failed","level":"error"}\n{"log":"order 18 failed"}\n',
     want: [{ message: 'order 17 failed', severity: 'ERROR' }, { message: 'order 18 failed' }],
+  },
+  {
+    of: 'Vector http: lines of its file source',
+    format: 'ingest',
+    body: '{"file":"/var/log/shop.log","host":"web-1","message":"order 17 failed","source_type":"file","timestamp":"2026-11-21T09:28:19.000Z"}\n',
+    want: [{ timestampMs: AT, message: 'order 17 failed', host: 'web-1', source: 'shop.log' }],
   },
   {
     of: 'Vector http: an array of its events',
