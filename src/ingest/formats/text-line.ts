@@ -135,9 +135,12 @@ function severityOfMnemonic(message: string): Severity | null {
   return match === null ? null : severityOfNumber(Number(match.groups?.['level']), 'syslog')
 }
 
-/** The last three bits of a syslog priority are the severity. */
-const severityOfPri = (pri: string | undefined) =>
-  pri === undefined ? null : severityOfNumber(Number(pri) % 8, 'syslog')
+/** RFC 5424, 6.2.1. */
+const MAX_PRI = 191
+
+/** The last three bits of a syslog priority are the severity. @returns null for a number that is none */
+export const severityOfPri = (pri: string | undefined): Severity | null =>
+  pri === undefined || Number(pri) > MAX_PRI ? null : severityOfNumber(Number(pri) % 8, 'syslog')
 
 /**
  * Reads `[id name="value" …][…] message` or `- message`, and removes a byte order mark before the message. Where there is none, as of

@@ -1,11 +1,10 @@
 import type { DecodeContext, EventSink } from '../../../model/event.js'
-import { severityOfNumber } from '../../../model/severity.js'
 import { type Draft, emptyDraft, finishDraft, usableSource } from '../../formats/draft.js'
 import { RecordDecoder } from '../../formats/record.js'
 import { unwrapHead } from '../../formats/text.js'
 import { SYSLOG_FORMS, TEXT_FORMS } from '../../formats/text-forms.js'
 import { parseTimestamp } from '../../formats/timestamp.js'
-import { readHead } from '../../formats/text-line.js'
+import { readHead, severityOfPri } from '../../formats/text-line.js'
 import { readBatch } from '../../record-batch.js'
 import type { RecordTaker } from '../../record-rows.js'
 import { RecordFeed } from '../record-feed.js'
@@ -78,7 +77,7 @@ function readSyslog(
   context: DecodeContext,
   decoder: RecordDecoder,
 ): Draft {
-  const number = Number(pri?.[1] ?? 13)
+  const priority = pri?.[1] ?? '13'
   const head = readHead(text, context, SYSLOG_FORMS)
   // rsyslog forwards a message together with the blank before it, so there are two blanks behind the head.
   if (head?.draft.message.startsWith(' ') === true) head.draft.message = head.draft.message.slice(1)
@@ -86,19 +85,20 @@ function readSyslog(
     head === null
       ? {
           ...emptyDraft(),
-          severity: severityOfNumber(number % 8, 'syslog'),
+          severity: severityOfPri(priority),
           message: text.slice(pri?.[0].length ?? 0).trimStart(),
         }
       : unwrapHead(head, context, decoder)
-  addPriority(draft, number)
+  addPriority(draft, priority)
   return withSource(draft)
 }
 
 /** Adds the tags that a priority means. The severity may be another one, which the text says. */
-function addPriority(draft: Draft, number: number): void {
-  const facility = FACILITIES[number >> 3]
-  const isOfPri = draft.severity === severityOfNumber(number % 8, 'syslog')
-  const level = isOfPri ? FINE_LEVELS[number % 8] : undefined
+function addPriority(draft: Draft, priority: string): void {
+  const severity = severityOfPri(priority)
+  if (severity === null) return
+  const facility = FACILITIES[Number(priority) >> 3]
+  const level = draft.severity === severity ? FINE_LEVELS[Number(priority) % 8] : undefined
   const tags = { ...draft.tags }
   if (facility !== undefined) tags['facility'] ??= facility
   if (level !== undefined) tags['severity_text'] ??= level

@@ -40,6 +40,12 @@ const MESSAGES: readonly (readonly [text: string, want: Readonly<Record<string, 
     '<14>1 2026-11-21T09:28:19Z - - - - [origin ip="192.0.2.1" x="" ip="192.0.2.129"][b@1 ip="192.0.2.7" k="v"] paid',
     { tags: { ip: ['192.0.2.1', '192.0.2.129', '192.0.2.7'], k: 'v', facility: 'user' } },
   ],
+  ['<192>paid', { severity: null, timestampMs: NOW, tags: null }],
+  [
+    '<999>Nov 21 09:28:19 db-1 postgres[99]: paid',
+    { source: 'postgres', host: 'db-1', severity: null, tags: { pid: '99' } },
+  ],
+  ['<960>1 2026-11-21T09:28:19Z - - - - - paid', { severity: null, tags: null }],
   [
     '<34>1 2026-11-21T09:28:19Z - - - - - \uFEFFpaid',
     { severity: 'CRITICAL', tags: { facility: 'auth' } },
