@@ -1,7 +1,7 @@
 import { comparedName } from './aliases.js'
 import { isRequest } from './composed.js'
 import { isEventType, MAX_CHARS } from './draft.js'
-import type { FieldCandidate, FieldCandidates } from './field-candidates.js'
+import { type FieldCandidate, FieldCandidates, NamePlace } from './field-candidates.js'
 import { readFieldText } from './file-text.js'
 import { isRecord, type JsonRecord, plainValue } from './json-value.js'
 import { parseTimestamp } from './timestamp.js'
@@ -30,6 +30,10 @@ export function findTime(candidates: FieldCandidates, clock: Clock): FoundTime {
   if (timestampMs !== null) return { kind: 'time', timestampMs }
   return { kind: unreadable ? 'unreadable' : 'none' }
 }
+
+/** Whether a value is a time that is read under the name `timestamp`. */
+export const isTime = (value: unknown, clock: Clock): boolean =>
+  findTime(new FieldCandidates({ timestamp: value }, new NamePlace()), clock).kind === 'time'
 
 function isNoTime({ alias, value }: FieldCandidate): boolean {
   if (alias.unit === 'ns' && Number(value) === 0) return true

@@ -181,7 +181,8 @@ export class RecordDecoder {
     const path = findPath(candidates)
     const source = this.#findSource(candidates, record, path)
     const time = findTime(candidates, this.#context)
-    if (time.kind === 'unreadable') return unreadableTime(usableSource(source))
+    // A wrapped line has the time of its transport.
+    if (time.kind === 'unreadable' && depth === 0) return unreadableTime(usableSource(source))
     const level = findLevel(candidates)
     const logger = findLogger(candidates)
     const found = findMessage(candidates, 'own')

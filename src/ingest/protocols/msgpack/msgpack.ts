@@ -4,7 +4,9 @@ import { AppError } from '../../../model/errors.js'
 import type { DecodeContext, EventSink } from '../../../model/event.js'
 import { rawText } from '../../formats/json-text.js'
 import { isRecord, type JsonRecord, toWellFormed } from '../../formats/json-value.js'
+import { isTime } from '../../formats/record-fields.js'
 import { RecordDecoder } from '../../formats/record.js'
+import type { Clock } from '../../formats/zone.js'
 import { arrayAt, type ArrayHead, scanOn, startScan } from './scan.js'
 
 /** Limit of the values in one record, as for JSON. */
@@ -48,7 +50,7 @@ export function decodeMsgpack(bytes: Buffer, context: DecodeContext, sink: Event
     const list = open.length < LISTS ? arrayAt(bytes, at) : null
     const isRecords = list !== null && !isEntry(bytes, list)
     if (isRecords && list.items > 0) open.push(list.items)
-    const next = isRecords ? list.from : put(bytes, at, decoder)
+    const next = isRecords ? list.from : put(bytes, at, decoder, context)
     if (next === null) return
     at = next
   }
@@ -62,7 +64,7 @@ function putBroken(decoder: RecordDecoder): void {
 }
 
 /** Decodes the value at an offset. @returns the offset after it, null when the rest cannot be read */
-function put(bytes: Buffer, at: number, decoder: RecordDecoder): number | null {
+function put(bytes: Buffer, at: number, decoder: RecordDecoder, clock: Clock): number | null {
   const line = decoder.received + 1
   const { end, values } = measure(bytes, at)
   if (end === null) {
@@ -71,7 +73,7 @@ function put(bytes: Buffer, at: number, decoder: RecordDecoder): number | null {
   }
   if (values > RECORD_VALUES) decoder.put(line, TOO_MANY, () => '')
   else {
-    const record = toRecord(read(bytes.subarray(at, end)))
+    const record = toRecord(read(bytes.subarray(at, end)), clock)
     decoder.decode(line, record, () => rawText(record))
   }
   return end
@@ -104,13 +106,16 @@ function read(bytes: Uint8Array): unknown {
   }
 }
 
-/** Takes the time and the metadata of an entry into its record. */
-function toRecord(value: unknown): unknown {
+/** Takes the time of an entry into its record, unless the record has one; what it has in its place becomes a tag. */
+function toRecord(value: unknown, clock: Clock): unknown {
   if (!Array.isArray(value) || value.length !== 2) return value
   const [head, record] = value as readonly unknown[]
   if (!isRecord(record)) return value
-  const time: unknown = Array.isArray(head) ? head[0] : head
-  return typeof time === 'number' ? { timestamp: time, ...record } : record
+  const timestamp: unknown = Array.isArray(head) ? head[0] : head
+  if (typeof timestamp !== 'number') return record
+  const { timestamp: own = null, ...others } = record
+  if (own === null || own === '') return { timestamp, ...others }
+  return isTime(own, clock) ? record : { '@timestamp': timestamp, ...record }
 }
 
 /**

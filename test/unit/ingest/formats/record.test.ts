@@ -220,6 +220,19 @@ void test('Docker json-file, with a plain line and with a JSON line', async (t) 
   })
 })
 
+void test('a wrapped line whose time cannot be read has that of its transport', async (t) => {
+  const line = JSON.stringify({ timestamp: '08:14:15', level: 'error', msg: 'no money', user: 'u' })
+  for (const [name, record] of Object.entries({
+    docker: { log: `${line}\n`, stream: 'stdout', time: '2026-11-21T09:28:19Z' },
+    gelf: { short_message: line, host: 'web-1', timestamp: AT / 1000 },
+    google: { textPayload: line, timestamp: '2026-11-21T09:28:19Z' },
+  })) {
+    const { event, tags } = read(record)
+    t.match(event, { timestampMs: AT, severity: 'ERROR', message: 'no money' }, name)
+    t.match(tags, { timestamp: '08:14:15', user: 'u' }, name)
+  }
+})
+
 void test('GELF', async (t) => {
   const { event, tags } = read({
     version: '1.1',

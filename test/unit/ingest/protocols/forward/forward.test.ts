@@ -74,6 +74,21 @@ void test('all forms of a message are read', async (t) => {
   }
 })
 
+void test('the time of an entry is that of its record, unless the record has one', async (t) => {
+  const entry = (timestamp: unknown) => bytes(['app', SECONDS, { ...RECORD, timestamp }])
+  const own = ['2026-11-21T08:00:00Z', Date.UTC(2026, 10, 21, 8), { seconds: 1_795_248_000 }]
+  const noTimes = ['08:14:15', 'soon', { at: 'noon' }, true]
+  const { events, rejects } = decode([null, '', ...own, ...noTimes].map(entry))
+  t.same(rejects, [])
+  const [missing, named, others] = [events.slice(0, 2), events.slice(2, 5), events.slice(5)]
+  for (const { timestampMs } of named) t.equal(timestampMs, Date.UTC(2026, 10, 21, 8))
+  for (const { timestampMs } of [...missing, ...others]) t.equal(timestampMs, SECONDS * 1000)
+  t.same(
+    others.map(({ tags }) => tags?.['timestamp']),
+    noTimes,
+  )
+})
+
 void test('what is none of the forms is a dead letter, and the others are events', async (t) => {
   const { events, rejects } = decode([
     bytes({ no: 'message' }),

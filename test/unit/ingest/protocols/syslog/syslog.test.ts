@@ -198,6 +198,10 @@ const MESSAGES: readonly (readonly [text: string, want: Readonly<Record<string, 
     { source: 'app', host: 'h', tags: { facility: 'local0' } },
   ],
   [
+    '<134>Nov 21 09:28:19 h app: {"msg":"paid","level":"error","time":"soon"}',
+    { source: 'app', host: 'h', severity: 'ERROR', tags: { time: 'soon', facility: 'local0' } },
+  ],
+  [
     '2026-11-21T09:28:19.000000+00:00 h app[3]: paid',
     { source: 'app', host: 'h', severity: null, tags: { pid: '3' } },
   ],
