@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto'
+import { createSocket } from 'node:dgram'
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -270,6 +271,41 @@ void test('shippers of other protocols than HTTP are understood', async (t) => {
   t.equal(await lostDatagrams(service), 0, 'no datagram was lost')
   t.notMatch(service.log(), /"level":"error"/, 'and nothing went wrong')
 })
+
+const isLinux = process.platform === 'linux'
+const onlyLinux = isLinux ? false : 'another system has no second address of its own by itself'
+void test(
+  'only addresses of LISTENER_ALLOW send, and the log names another',
+  { skip: onlyLinux },
+  async (t) => {
+    const service = await startService(t, {
+      ...KNOWN,
+      DATA_DIR: tempDataDir(t),
+      LISTENER_ALLOW: '127.0.0.2',
+      SYSLOG_PORT: '0',
+    })
+    const port = portOf(service, 'syslog')
+    for (const from of ['127.0.0.1', '127.0.0.2']) {
+      const udp = createSocket('udp4')
+      await new Promise<void>((resolve) => udp.bind(0, from, resolve))
+      const datagram = `<134>app: datagram of ${from}`
+      await new Promise((resolve) => udp.send(datagram, port, '127.0.0.1', resolve))
+      udp.close()
+      const socket = connect({ port, host: '127.0.0.1', localAddress: from })
+      socket.on('error', () => undefined).end(`<134>app: line of ${from}\n`)
+      await new Promise((resolve) => socket.once('close', resolve))
+    }
+    const caller = await logIn(service)
+    const messages = async () =>
+      (await allEvents(caller, { source: 'app' })).map(({ message }) => message).toSorted()
+    t.same(await eventually(messages, (all) => all.length >= 2), [
+      'datagram of 127.0.0.2',
+      'line of 127.0.0.2',
+    ])
+    const told = service.log().match(/"address":"127\.0\.0\.1".*LISTENER_ALLOW does not name/g)
+    t.equal(told?.length, 1, 'once a minute')
+  },
+)
 
 /** The fingerprint of the certificate that a port shows. */
 const shownBy = (port: number): Promise<string> =>

@@ -39,6 +39,7 @@ import {
   findPath,
   findText,
   findTime,
+  type FoundTime,
   isOfPython,
 } from './record-fields.js'
 import { TagCollector } from './tags.js'
@@ -180,16 +181,15 @@ export class RecordDecoder {
     const candidates = new FieldCandidates(record, this.#names)
     const path = findPath(candidates)
     const source = this.#findSource(candidates, record, path)
-    const time = findTime(candidates, this.#context)
-    // A wrapped line has the time of its transport.
-    if (time.kind === 'unreadable' && depth === 0) return unreadableTime(usableSource(source))
+    const timestampMs = timeOf(findTime(candidates, this.#context), depth)
+    if (timestampMs === undefined) return unreadableTime(usableSource(source))
     const level = findLevel(candidates)
     const logger = findLogger(candidates)
     const found = findMessage(candidates, 'own')
     const exception = findException(candidates)
     const draft: Draft = {
       ...emptyDraft(),
-      timestampMs: time.kind === 'time' ? time.timestampMs : null,
+      timestampMs,
       source,
       type: typeOf(record),
       severity: level.severity,
@@ -239,6 +239,12 @@ export class RecordDecoder {
     const draft = this.#map(inner, depth + 1)
     return isProblem(draft) ? outer : mergeDrafts(outer, draft)
   }
+}
+
+/** @returns undefined for a time that can't be read; a wrapped line has that of its transport then */
+function timeOf(time: FoundTime, depth: number): number | null | undefined {
+  if (time.kind === 'time') return time.timestampMs
+  return time.kind === 'unreadable' && depth === 0 ? undefined : null
 }
 
 export const tooManyRows = (maxRows: number): AppError =>

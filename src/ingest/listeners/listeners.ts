@@ -1,5 +1,4 @@
 import type { Config } from '../../config.js'
-import { createRanges } from '../../http/address.js'
 import type { Capacity } from '../../http/capacity.js'
 import type { Log } from '../../telemetry/log.js'
 import type { ProtocolFormat } from '../block.js'
@@ -10,6 +9,7 @@ import { GelfChunks } from '../protocols/gelf/chunks.js'
 import { SyslogFraming, takeDatagram } from '../protocols/syslog/framing.js'
 import type { Framing, RecordSink } from '../record-batch.js'
 import { Intake, type Sender } from './intake.js'
+import { createAllowed } from './allowed.js'
 import { openCertificate, type Certificate } from './certificate.js'
 import { GrpcServer } from './grpc.js'
 import { ForwardSession } from './forward-session.js'
@@ -120,7 +120,7 @@ export async function openListenerPorts(deps: ListenerDeps): Promise<ListenerPor
   const host: ListenerHost = {
     host: config.host,
     log,
-    isAllowed: config.listenerAllow.length === 0 ? () => true : createRanges(config.listenerAllow),
+    isAllowed: createAllowed(config.listenerAllow, log),
     pools: [capacity.pool, { limit: capacity.perPort, open: 0 }],
     held: new HeldBytes(HELD_BYTES),
   }

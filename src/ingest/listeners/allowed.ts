@@ -1,0 +1,19 @@
+import { createRanges } from '../../http/address.js'
+import type { Log } from '../../telemetry/log.js'
+
+const WARN_MS = 60_000
+
+/** Tells which addresses may send. The log names one that may not, once a minute. @param ranges none for all addresses */
+export function createAllowed(ranges: readonly string[], log: Log): (address: string) => boolean {
+  if (ranges.length === 0) return () => true
+  const isAllowed = createRanges(ranges)
+  let warnedAtMs = -Infinity
+  return (address) => {
+    if (isAllowed(address)) return true
+    if (Date.now() - warnedAtMs >= WARN_MS) {
+      warnedAtMs = Date.now()
+      log.warn({ address }, 'a client is refused: LISTENER_ALLOW does not name its address')
+    }
+    return false
+  }
+}
