@@ -54,7 +54,8 @@ const notText = (): AppError =>
 /** Reads the value of a field that says nothing of its encoding. */
 export const readFieldText = (raw: Buffer): string => raw.toString(isUtf8(raw) ? 'utf8' : 'latin1')
 
-const withoutMark = (raw: Buffer): Buffer =>
+/** Removes the byte order mark of UTF-8, with which .NET begins a file or a stream. */
+export const withoutMark = (raw: Buffer): Buffer =>
   raw[0] === 0xef && raw[1] === 0xbb && raw[2] === 0xbf ? raw.subarray(3) : raw
 
 /** Converts to UTF-8; TextDecoder removes the byte order mark and replaces lone surrogates. */

@@ -1,3 +1,4 @@
+import { withoutMark } from '../formats/file-text.js'
 import type { Framing } from '../record-batch.js'
 import { RecordBatch } from '../record-batch.js'
 import type { Sender } from './intake.js'
@@ -58,9 +59,9 @@ export class FramedSession implements Session {
   }
 
   push(chunk: Buffer): void {
-    if (this.#state === 'new') this.#begin(chunk)
+    const bytes = this.#state === 'new' ? this.#begin(chunk) : chunk
     if (this.#state === 'refused') return
-    this.#framing.push(chunk, this.#batch)
+    this.#framing.push(bytes, this.#batch)
     if (this.#batch.size >= BATCH_BYTES) this.#pass()
   }
 
@@ -76,10 +77,11 @@ export class FramedSession implements Session {
     this.#pass()
   }
 
-  #begin(chunk: Buffer): void {
+  #begin(chunk: Buffer): Buffer {
     const foreign = foreignProtocol(chunk)
     this.#state = foreign === null ? 'open' : 'refused'
     if (foreign !== null) this.#refuse(`the client speaks ${foreign}`)
+    return withoutMark(chunk)
   }
 
   #pass(): void {

@@ -1,3 +1,4 @@
+import { withoutMark } from '../../formats/file-text.js'
 import { StreamBuffer } from '../stream-buffer.js'
 import type { Framing, RecordSink } from '../../record-batch.js'
 
@@ -239,7 +240,8 @@ const isBlank = (bytes: Buffer, from: number, to: number): boolean =>
 
 /** A datagram is one message, whatever lines it has. */
 export function takeDatagram(datagram: Buffer, sink: RecordSink): void {
-  emit(sink, datagram, { from: 0, to: datagram.length, isCut: false })
+  const bytes = withoutMark(datagram)
+  emit(sink, bytes, { from: 0, to: bytes.length, isCut: false })
 }
 
 /** Passes a message on without the ends of line behind it; one of nothing else is none. */

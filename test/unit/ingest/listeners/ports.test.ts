@@ -7,7 +7,7 @@ import { HeldBytes, openTcp } from '../../../../src/ingest/listeners/tcp.js'
 import { openUdp } from '../../../../src/ingest/listeners/udp.js'
 import { DelimitedFraming } from '../../../../src/ingest/protocols/delimited.js'
 import { SyslogFraming, takeDatagram } from '../../../../src/ingest/protocols/syslog/framing.js'
-import { type Framing, readBatch } from '../../../../src/ingest/record-batch.js'
+import { type Framing, readBatch, RecordBatch } from '../../../../src/ingest/record-batch.js'
 import { createLog } from '../../../../src/telemetry/log.js'
 import { freePort } from '../../../support/ports.js'
 
@@ -46,6 +46,28 @@ async function listen(t: Test, framing: () => Framing, limitBytes: number) {
 const until = async (isTrue: () => boolean): Promise<void> => {
   for (let i = 0; i < 500 && !isTrue(); i++) await sleep(10)
 }
+
+void test('a byte order mark before the first record is no part of it', async (t) => {
+  const texts: string[] = []
+  const keep = (bytes: Buffer): void => {
+    readBatch(bytes).each((record) => {
+      const text = record.toString().replaceAll(/[\n\0]/g, '')
+      if (text !== '') texts.push(text)
+    })
+  }
+  for (const framing of Object.values(FRAMINGS)) {
+    const peer = { address: '10.0.0.7', refuse: (reason: string) => t.fail(reason) }
+    const session = new FramedSession(framing(), peer, keep)
+    session.push(Buffer.from('\uFEFF<13>one\n\0<13>\uFEFFtwo\n\0'))
+    session.end()
+  }
+  const batch = new RecordBatch('10.0.0.7')
+  takeDatagram(Buffer.from('\uFEFF<13>one'), batch)
+  batch.settle()
+  keep(batch.take())
+  const both = ['<13>one', '<13>\uFEFFtwo']
+  t.same(texts, [...both, ...both, ...both, '<13>one'])
+})
 
 for (const [name, framing] of Object.entries(FRAMINGS)) {
   void test(`${name}: what never ends takes no memory`, async (t) => {
