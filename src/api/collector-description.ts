@@ -30,7 +30,7 @@ const IngestEvent = Type.Object(
     ),
     severity: Type.Optional(
       Type.String({
-        description: `${SEVERITIES.join(', ')} in any common spelling or number; default: the first level word of the message, else INFO`,
+        description: `${SEVERITIES.join(', ')} in any common spelling or number; default: the level of a message in JSON, the first level word of another message, else INFO`,
         examples: ['ERROR'],
       }),
     ),
