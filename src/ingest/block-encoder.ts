@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer'
 
-import { levelAtHead } from '../templates/head-level.js'
 import { Kernel } from '../wasm/kernel.js'
 import * as layout from '../wasm/layout.js'
 import { hashBytes, hashText } from '../lib/hash.js'
@@ -10,6 +9,7 @@ import { toStoredTags, type StoredTags } from '../model/stored-tags.js'
 import { toWords } from '../model/words.js'
 import type { RowBlock } from './block.js'
 import { isTagName, maySourceBe, readLevelWord, typeIndex } from './formats/line-words.js'
+import { createLevelOfMessage } from './message-level.js'
 import { MissList } from './miss-list.js'
 import { writeLanding, type WideRow } from './landing-block.js'
 import { type LinesRead, ProtobufRecords, type SyslogMessages, TEXTS_BYTES } from './record-rows.js'
@@ -65,6 +65,8 @@ export class BlockEncoder {
   readonly #kernel: Kernel
   /** Adds the records of the last body that are messages of protobuf. */
   readonly protobuf: ProtobufRecords
+  /** Finds the level of a record that names none. */
+  readonly levelOf = createLevelOfMessage()
   readonly #templates: KnownTemplates
   readonly #misses = new MissList()
   readonly #ignoredTags: ReadonlySet<string>
@@ -104,7 +106,7 @@ export class BlockEncoder {
       },
       checkLevel: (word) => this.#checkLevel(word),
       levelAtHead: (at, length) =>
-        SEVERITIES.indexOf(levelAtHead(kernel.view(at, length)) ?? 'INFO'),
+        SEVERITIES.indexOf(this.levelOf(kernel.view(at, length)) ?? 'INFO'),
       isUtf8: (at, length) => (isUtf8(kernel.view(at, length)) ? 1 : 0),
       clockTime: (at, length) => this.#readTime(kernel.text(at, length)) ?? 0,
       logLevel: (number, at, length) => this.protobuf.levelOf(number, kernel.text(at, length)),

@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer'
 
-import { levelAtHead } from '../templates/head-level.js'
 import {
   SEVERITIES,
   type CanonicalEvent,
@@ -11,7 +10,6 @@ import {
 import type { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
 import type { Admission, BlockEncoder } from './block-encoder.js'
 import { isOfProtocol, type BodyTask, type LineError } from './block.js'
-import { levelInJson } from './formats/json-level.js'
 import { UTC } from './formats/zone.js'
 import { onceKey } from './once.js'
 import type { Member, ProtobufForm, RecordTaker, SyslogMessages } from './record-rows.js'
@@ -140,8 +138,7 @@ export class BodySink implements EventSink, RecordTaker {
     if (verdict === 'drop' || this.#body.isRepeat) this.#dropped++
     else if (verdict !== 'store') this.reject(line, unstorable(event, verdict))
     else {
-      const { message } = event
-      const severity = event.severity ?? levelInJson(message) ?? levelAtHead(message)
+      const severity = event.severity ?? this.#encoders.block.levelOf(event.message)
       this.#encoders.block.add(event, severity === null ? INFO : SEVERITIES.indexOf(severity))
       this.#sources.add(event.source)
       if (id !== null) this.#ids.add(id)

@@ -370,8 +370,8 @@ function addText(seen: u32, start: usize, length: usize, kinds: u32): u32 {
   if (length == 0 || length > <usize>maxMessageBytes) return 0
   let severity = recordLevel
   if (severity == NO_LEVEL) {
-    // `levelAtHead` takes ASCII only. The level of a message in JSON is among its members.
-    if (isHigh || load<u8>(start) == 0x7b) return 0
+    // `levelAtHead` takes ASCII only.
+    if (isHigh) return 0
     severity = levelAtHead(start, <u32>length)
   }
   block.setRecord(recordMs, recordWords, recordType, severity, !isHigh)
