@@ -6,16 +6,12 @@ import { decodeObjects } from '../formats/ndjson.js'
 import { RecordDecoder } from '../formats/record.js'
 import { readBatch } from '../record-batch.js'
 import type { Protocol } from './protocol.js'
+import { withSenderHost } from './sender-host.js'
 
 /** Decodes lines, each a record of a batch: JSON objects, one, several or a list, and texts as they are. */
 export function decodeLines(body: Buffer, context: DecodeContext, sink: EventSink): void {
   const batch = readBatch(body)
-  // As a receiver of lines does: who sends is the host, unless the line says more.
-  const withHost: EventSink = {
-    event: (line, event) =>
-      sink.event(line, event.host === '' ? { ...event, host: batch.sender } : event),
-    reject: (line, rejection) => sink.reject(line, rejection),
-  }
+  const withHost = withSenderHost(sink, batch.sender)
   const decoder = new RecordDecoder(context, withHost, { isTolerant: true })
   batch.each((bytes, isCut, line) => {
     const text = bytes.toString('utf8')

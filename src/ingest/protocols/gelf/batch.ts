@@ -5,16 +5,18 @@ import { parseJson } from '../../formats/json-text.js'
 import { isRecord, type JsonRecord, toWellFormed } from '../../formats/json-value.js'
 import { RecordDecoder } from '../../formats/record.js'
 import { readBatch } from '../../record-batch.js'
+import { withSenderHost } from '../sender-host.js'
 
 /**
  * Decodes messages of the Graylog Extended Log Format, each a record of a batch: JSON, by UDP also compressed with gzip or zlib.
  */
 export function decodeGelfBatch(body: Buffer, context: DecodeContext, sink: EventSink): void {
-  const decoder = new RecordDecoder(context, sink)
+  const batch = readBatch(body)
+  const decoder = new RecordDecoder(context, withSenderHost(sink, batch.sender))
   // JSON has three bytes a character at most, and escapes of six.
   const maxBytes = context.maxMessageBytes * 6
   let left = MAX_UNPACKED_BYTES
-  readBatch(body).each((bytes, isCut, line) => {
+  batch.each((bytes, isCut, line) => {
     if (isCut) return decoder.put(line, TOO_LARGE, () => bytes.toString('utf8'))
     const unpacked = unpack(bytes, Math.min(maxBytes, Math.max(1, left)))
     left -= unpacked.cost

@@ -48,6 +48,16 @@ void test('messages are read, compressed or not', async (t) => {
   t.equal(rejects[2]?.raw, text.toString('utf8', 0, 20), 'the beginning is kept')
 })
 
+void test('a message without a host has the address of its sender', async (t) => {
+  const batch = new RecordBatch('10.0.0.7')
+  for (const host of [undefined, null, '', 'web-1']) {
+    const bytes = Buffer.from(JSON.stringify({ ...MESSAGE, host }))
+    batch.record(bytes, 0, bytes.length, false)
+  }
+  const hosts = collectOf(batch).events.map(({ host }) => host)
+  t.same(hosts, ['10.0.0.7', '10.0.0.7', '10.0.0.7', 'web-1'])
+})
+
 void test('messages of a batch that swell are refused after some, and those that are broken cost nothing', async (t) => {
   const bomb = gzipSync(Buffer.alloc(5_000_000))
   const broken = Buffer.from('x\x9cbroken')
