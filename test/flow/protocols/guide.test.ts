@@ -90,6 +90,38 @@ test('the first thing that the guide shows is a command that sends an event', as
   )
 })
 
+/** What the configuration of each program holds. */
+const CONFIGURED = {
+  'OpenTelemetry Collector': 'otlphttp:',
+  'OpenTelemetry SDKs': 'OTEL_EXPORTER_OTLP_ENDPOINT=',
+  Vector: 'type: http',
+  'Fluent Bit': 'Name es',
+  Fluentd: '@type elasticsearch',
+  Filebeat: 'output.elasticsearch:',
+  Logstash: 'output { elasticsearch {',
+  'Grafana Alloy': 'loki.write "logs"',
+  Promtail: 'bearer_token: KEY',
+  rsyslog: 'type="omfwd"',
+  'rsyslog with TLS': 'StreamDriver="gtls"',
+  'syslog-ng': 'syslog("logs.example"',
+  journald: 'URL=http://any:KEY@',
+  'Docker, loki': '--log-driver=loki',
+  'Docker, splunk': '--log-driver=splunk',
+  'Docker, syslog': '--log-driver syslog',
+  'Docker, fluentd': '--log-driver fluentd',
+  'Docker, gelf': '--log-driver gelf',
+  'Datadog agent': 'logs_dd_url:',
+  pino: "target: 'pino-loki'",
+  winston: 'winston.transports.Http',
+  Python: 'SysLogHandler(',
+  log4j2: '<Http name="logs"',
+}
+
+test('each shipper has its configuration', async (t) => {
+  for (const [program, text] of Object.entries(CONFIGURED))
+    t.doesNotThrow(() => shown(text), program)
+})
+
 test('blocks of YAML are YAML', async (t) => {
   const yaml = BLOCKS.filter(({ language }) => language === 'yaml')
   t.ok(yaml.length >= 6)
