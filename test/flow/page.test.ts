@@ -166,6 +166,8 @@ async function manyTemplates(t: Test, page: Page, service: LiveService): Promise
   await page.keyboard.press('k')
   t.equal(await page.locator(`${first}:focus`).count(), 1)
   t.same(await axe(page), [])
+  await page.setViewportSize({ width: 375, height: 720 })
+  t.ok((await widthOf(page)) <= 375)
 }
 
 /** Whether a menu has the focus in the moment in which it comes. */
@@ -729,6 +731,12 @@ async function wide(t: Test, page: Page, service: LiveService): Promise<void> {
     )
 }
 
+/** The widest of what could be scrolled sideways, pixels. */
+const widthOf = (page: Page): Promise<number> =>
+  page.evaluate<number>(
+    'Math.max(...[...document.querySelectorAll("html, .scroll, .top-bar, .template-list")].map((one) => one.scrollWidth))',
+  )
+
 async function narrow(t: Test, page: Page, service: LiveService): Promise<void> {
   t.comment('375 pixels')
   await page.setViewportSize({ width: 375, height: 720 })
@@ -756,10 +764,8 @@ async function narrow(t: Test, page: Page, service: LiveService): Promise<void> 
     await page.goto(service.api + path)
     await page.waitForSelector('.screen')
     await page.waitForTimeout(300)
-    const width = await page.evaluate(
-      'Math.max(...[...document.querySelectorAll("html, .scroll, .top-bar")].map((one) => one.scrollWidth))',
-    )
-    t.ok(Number(width) <= 375, `${path}: ${width}`)
+    const width = await widthOf(page)
+    t.ok(width <= 375, `${path}: ${width}`)
   }
   await page.goto(`${service.api}/alerts/rules`)
   const state = await page.locator('td .state >> nth=0').boundingBox()
