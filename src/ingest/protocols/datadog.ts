@@ -7,6 +7,7 @@ import type { JsonRecord } from '../formats/json-value.js'
 import { RecordDecoder } from '../formats/record.js'
 import { ingestRoute } from './ingest-route.js'
 import { decodeJsonRecords, withSource } from './json-records.js'
+import { findKey } from './key.js'
 import type { Protocol } from './protocol.js'
 
 /** What a request may say of logs that do not. */
@@ -84,8 +85,8 @@ export const datadog: Protocol = {
       path: '/api/v1/validate',
       bodyBytes: 0,
       toErrorReply,
-      handle: ({ headers }) => {
-        const valid = services.verifyKey(headers.first('dd-api-key') ?? '') !== null
+      handle: (request) => {
+        const valid = findKey(request, services.verifyKey).key !== null
         return { status: valid ? 200 : 403, json: { valid } }
       },
     }),

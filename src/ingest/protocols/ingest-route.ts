@@ -184,18 +184,17 @@ export function withKey<T>(
   { verifyKey, current, onWrongKey }: Pick<IngestServices, 'verifyKey' | 'current' | 'onWrongKey'>,
   decide: (key: SenderKey) => T | Promise<T>,
 ): T | Promise<T> {
-  const text = findKey(head, (word) => verifyKey(word) !== null)
+  const { word, key } = findKey(head, verifyKey)
+  if (key !== null) return decide(key)
   const refuse = (): AppError => {
-    if (text === '') return new AppError('unauthorized', NO_KEY)
+    if (word === '') return new AppError('unauthorized', NO_KEY)
     onWrongKey(head)
     return new AppError('unauthorized', 'the ingest key is unknown, or was deleted')
   }
-  const key = verifyKey(text)
-  if (key !== null) return decide(key)
-  if (text === '' || current === undefined) throw refuse()
+  if (word === '' || current === undefined) throw refuse()
   // Another instance may have just created the key.
   return current().then(() => {
-    const known = verifyKey(findKey(head, (word) => verifyKey(word) !== null))
+    const { key: known } = findKey(head, verifyKey)
     if (known === null) throw refuse()
     return decide(known)
   })

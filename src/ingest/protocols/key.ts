@@ -17,42 +17,43 @@ const SCHEMES: ReadonlySet<string> = new Set(['bearer', 'splunk', 'apikey', 'bas
 
 /**
  * Finds the ingest key of a request, wherever clients of any protocol send one: `Authorization`, a header, the path
- * (parameter `key`), the query, and last the tenant's header of Loki.
+ * (parameter `key`), the query, and last the tenant's header of Loki. A proxy or a library may have put something else into
+ * one of these places.
  *
- * @param isKey tells a key from the other words of a credential
- * @returns '' when there is none
+ * @param verify returns null for a word that is no key
+ * @returns no key, and one of the words that are none, when there are only such; '' for no word
  */
-export function findKey(head: KeyHead, isKey: (text: string) => boolean): string {
-  const authorization = head.headers.first('authorization')
-  if (authorization !== undefined) return keyOfAuthorization(authorization, isKey)
-  for (const name of KEY_HEADERS) {
-    const value = head.headers.first(name)
-    if (value !== undefined && value !== '') return value
+export function findKey<Key>(
+  head: KeyHead,
+  verify: (word: string) => Key | null,
+): { readonly word: string; readonly key: Key | null } {
+  let other = ''
+  for (const word of wordsIn(head)) {
+    const key = verify(word)
+    if (key !== null) return { word, key }
+    if (other === '') other = word
   }
-  return head.params['key'] ?? keyOfQuery(head) ?? head.headers.first('x-scope-orgid') ?? ''
+  return { word: other, key: null }
 }
 
-function keyOfQuery({ queryText, query }: KeyHead): string | null {
-  if (queryText === '') return null
-  for (const name of KEY_PARAMETERS) {
-    const value = query.get(name) ?? ''
-    if (value !== '') return value
-  }
-  return null
+function* wordsIn({ headers, params, queryText, query }: KeyHead): Generator<string> {
+  const authorization = headers.first('authorization')
+  if (authorization !== undefined) yield* wordsOfAuthorization(authorization)
+  for (const name of KEY_HEADERS) yield headers.first(name) ?? ''
+  yield params['key'] ?? ''
+  if (queryText !== '') for (const name of KEY_PARAMETERS) yield query.get(name) ?? ''
+  yield headers.first('x-scope-orgid') ?? ''
 }
 
-function keyOfAuthorization(text: string, isKey: (text: string) => boolean): string {
+/** The password of a pair is the key; some clients have a place for a user only. */
+function* wordsOfAuthorization(text: string): Generator<string> {
   const [, scheme = '', credential = ''] = /^(\S+) +(\S+) *$/.exec(text) ?? []
-  if (!SCHEMES.has(scheme.toLowerCase())) return ''
+  if (!SCHEMES.has(scheme.toLowerCase())) return
   // An Elasticsearch key may be the text itself, or `id:key` in base64.
-  const isEncoded = /^(?:basic|apikey)$/i.test(scheme) && !isKey(credential)
-  return isEncoded ? keyOfPair(credential, isKey) : credential
-}
-
-/** The password is the key; some clients have a place for a user only. */
-function keyOfPair(base64: string, isKey: (text: string) => boolean): string {
-  const pair = Buffer.from(base64, 'base64').toString('utf8')
+  if (!/^basic$/i.test(scheme)) yield credential
+  if (!/^(?:basic|apikey)$/i.test(scheme)) return
+  const pair = Buffer.from(credential, 'base64').toString('utf8')
   const colon = pair.indexOf(':')
-  const [user, password] = [pair.slice(0, Math.max(colon, 0)), pair.slice(colon + 1)]
-  return user !== '' && !isKey(password) && isKey(user) ? user : password
+  yield pair.slice(colon + 1)
+  if (colon > 0) yield pair.slice(0, colon)
 }

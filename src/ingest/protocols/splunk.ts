@@ -133,7 +133,7 @@ function toErrorReply(error: AppError, head: RequestHead): Reply {
 
 function refusal(head: RequestHead): Reply {
   const hasHeader = head.headers.first('authorization') !== undefined
-  if (findKey(head, () => false) !== '') return say(403, 4, 'Invalid token')
+  if (findKey(head, () => null).word !== '') return say(403, 4, 'Invalid token')
   return hasHeader ? say(401, 3, 'Invalid authorization') : say(401, 2, 'Token is required')
 }
 

@@ -2,11 +2,13 @@ import { test } from 'tap'
 
 import { createInProcessState } from '../../../../src/coordination/memory-state.js'
 import { HeaderBag, Request } from '../../../../src/http/request.js'
+import { createRouter } from '../../../../src/http/router.js'
 import type { BodyResult } from '../../../../src/ingest/block.js'
 import { createListeners } from '../../../../src/ingest/listener.js'
 import { createOnce } from '../../../../src/ingest/once.js'
 import { ingestRoute, type IngestServices } from '../../../../src/ingest/protocols/ingest-route.js'
 import { findKey } from '../../../../src/ingest/protocols/key.js'
+import { PROTOCOLS } from '../../../../src/ingest/protocols/table.js'
 import type { SenderKey, Submission } from '../../../../src/ingest/submission.js'
 import { AppError } from '../../../../src/model/errors.js'
 
@@ -49,10 +51,12 @@ const RESULT: BodyResult = {
   reply: null,
 }
 
+const verify = (word: string): SenderKey | null => (word === KEY ? SENDER : null)
+
 function services(submit: IngestServices['submit']): IngestServices {
   const state = createInProcessState({ onError: () => undefined })
   return {
-    verifyKey: (key) => (key === KEY ? SENDER : null),
+    verifyKey: verify,
     hasRoom: () => true,
     submit,
     once: createOnce(state, state),
@@ -65,9 +69,8 @@ function services(submit: IngestServices['submit']): IngestServices {
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
 
 void test('one ingest key is taken wherever clients send one', async (t) => {
-  const isKey = (text: string): boolean => text === KEY
   const takes = (headers: Record<string, string>, options = {}): void =>
-    void t.equal(findKey(toRequest(headers, options), isKey), KEY, JSON.stringify(headers))
+    void t.equal(findKey(toRequest(headers, options), verify).word, KEY, JSON.stringify(headers))
   for (const scheme of ['Bearer', 'bearer', 'Splunk', 'ApiKey', 'Token'])
     takes({ authorization: `${scheme} ${KEY}` })
   takes({ authorization: `Basic ${base64(`any:${KEY}`)}` })
@@ -78,8 +81,33 @@ void test('one ingest key is taken wherever clients send one', async (t) => {
     takes({ [name]: KEY })
   takes({}, { queryText: `a=b&token=${KEY}` })
   takes({ 'x-scope-orgid': 'tenant' }, { params: { key: KEY } })
-  t.equal(findKey(toRequest({ authorization: `Digest ${KEY}` }), isKey), '')
-  t.equal(findKey(toRequest({}), isKey), '')
+  t.same(findKey(toRequest({ authorization: `Digest ${KEY}` }), verify), { word: '', key: null })
+  t.same(findKey(toRequest({}), verify), { word: '', key: null })
+})
+
+void test('what is no key hides none in another place', async (t) => {
+  const places: readonly (readonly [Record<string, string>, object?])[] = [
+    [{ 'dd-api-key': KEY }],
+    [{ 'x-license-key': KEY }],
+    [{ 'x-scope-orgid': KEY }],
+    [{}, { queryText: `token=${KEY}` }],
+    [{}, { queryText: `token=other&api_key=${KEY}` }],
+    [{}, { params: { key: KEY } }],
+  ]
+  const others: readonly Record<string, string>[] = [
+    ...['Bearer other', 'Basic !', `Basic ${base64('user:password')}`, 'Digest a="b"', 'x', ''].map(
+      (authorization) => ({ authorization }),
+    ),
+    { 'x-api-key': 'other' },
+    { 'x-api-key': '' },
+  ]
+  for (const [headers, options] of places)
+    for (const other of others) {
+      const { key } = findKey(toRequest({ ...other, ...headers }, options), verify)
+      t.equal(key, SENDER, JSON.stringify([other, headers, options]))
+    }
+  const { word, key } = findKey(toRequest({ 'x-api-key': 'a', 'api-key': 'b' }), verify)
+  t.same({ word, key }, { word: 'a', key: null })
 })
 
 void test('a request with an Idempotency-Key is stored once', async (t) => {
@@ -137,6 +165,33 @@ void test('small requests for which there is no room are read to answer each rec
   if (first?.kind !== 'admitted') throw new Error('refused')
   t.match(await first.handle(toRequest({})), { status: 200 })
   await t.resolves(admit(100), 'the next one may come')
+})
+
+/** Sends a request to the paths of all protocols. */
+async function ask(
+  [method, path]: readonly [method: string, path: string],
+  head: Parameters<typeof toRequest>,
+  result: BodyResult = RESULT,
+) {
+  const all = services(() => Promise.resolve(result))
+  const found = createRouter(PROTOCOLS.flatMap(({ routes }) => routes?.(all) ?? [])).match(
+    method,
+    path,
+  )
+  if (found.kind !== 'route') throw new Error(found.kind)
+  const request = toRequest(head[0], { params: found.params, ...head[1] })
+  request.body = Buffer.from('{}')
+  const admission = await found.route.admit(request)
+  if (admission.kind !== 'admitted') throw new Error(admission.kind)
+  return { id: found.route.id, reply: await admission.handle(request) }
+}
+
+void test("Datadog's agent asks for its key wherever it sends it", async (t) => {
+  const valid = async (...head: Parameters<typeof toRequest>) =>
+    (await ask(['GET', '/api/v1/validate'], head)).reply
+  t.match(await valid({ 'dd-api-key': KEY }), { status: 200, json: { valid: true } })
+  t.match(await valid({}, { queryText: `api_key=${KEY}` }), { status: 200, json: { valid: true } })
+  t.match(await valid({ 'dd-api-key': 'other' }), { status: 403, json: { valid: false } })
 })
 
 void test('listeners write with the rights of a key, and each network has a share', async (t) => {
