@@ -24,7 +24,7 @@ const CODINGS: Readonly<Record<string, ContentCoding>> = {
 
 /** @throws AppError unsupported_media_type for another coding, or several but for `gzip,deflate`, which means one of them */
 export function readContentCoding(headers: HeaderBag): ContentCoding {
-  const text = headers.all('content-encoding').join(',').trim().toLowerCase()
+  const text = headers.all('content-encoding').join(',').replace(/\s/g, '').toLowerCase()
   const coding = Object.hasOwn(CODINGS, text) ? CODINGS[text] : undefined
   if (coding !== undefined) return coding
   throw new AppError(
@@ -54,13 +54,10 @@ const PLAIN_STARTS: ReadonlySet<number | undefined> = new Set([0x7b, 0x5b, 0x0a]
 export function sniffCoding(body: Uint8Array, named: ContentCoding): ContentCoding {
   const found = MAGICS.find(([, magic]) => magic.every((byte, i) => body[i] === byte))
   if (found !== undefined) return found[0]
-  if (named === 'gzip' || named === 'zstd') {
-    if (hasZlibHeader(body)) return 'deflate'
-    return PLAIN_STARTS.has(body[0]) ? 'identity' : named
-  }
-  // `x^` (78 5e) is a zlib header, but plain text may begin with it too.
-  const isZlib = body[0] === 0x78 && body[1] !== 0x5e && hasZlibHeader(body)
-  return named === 'identity' && isZlib ? 'deflate' : named
+  // The zlib format is not told by its first bytes alone: a text may begin with `x`, and a block of Snappy with its length.
+  if (named !== 'gzip' && named !== 'zstd') return named
+  if (hasZlibHeader(body)) return 'deflate'
+  return PLAIN_STARTS.has(body[0]) ? 'identity' : named
 }
 
 /**
