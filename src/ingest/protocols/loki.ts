@@ -5,14 +5,13 @@ import type { Reply } from '../../http/reply.js'
 import { httpRoute } from '../../http/routes.js'
 import { INGEST_BYTES } from '../block.js'
 import { isStream, MAX_CHARS, usableSource } from '../formats/draft.js'
-import { checkRequest } from '../formats/json-size.js'
 import { parseJson, rawText } from '../formats/json-text.js'
-import { isRecord, type JsonRecord, toWellFormed } from '../formats/json-value.js'
+import { isRecord, type JsonRecord } from '../formats/json-value.js'
 import { readLogfmt } from '../formats/logfmt.js'
 import { RecordDecoder } from '../formats/record.js'
 import type { RecordTaker } from '../record-rows.js'
 import { ingestRoute, laterReply } from './ingest-route.js'
-import { type MessageForm, MessageReader } from './message-form.js'
+import { type MessageForm, MessageReader, readJsonForm } from './message-form.js'
 import type { Protocol } from './protocol.js'
 import { RecordFeed } from './record-feed.js'
 
@@ -44,11 +43,10 @@ function decodeLoki(
   taker: RecordTaker | null = null,
 ): void {
   const decoder = new RecordDecoder(context, sink)
-  if (isJson(bytes)) readJson(bytes, context, decoder)
-  else readProtobuf(bytes, context, { decoder, taker })
+  const json = readJsonForm(bytes)
+  if (json === null) readProtobuf(bytes, context, { decoder, taker })
+  else readJson(json, context, decoder)
 }
-
-const isJson = (bytes: Buffer): boolean => bytes[bytes.findIndex((byte) => byte > 0x20)] === 0x7b
 
 function readProtobuf(
   bytes: Buffer,
@@ -166,10 +164,8 @@ function parseLabels(text: string): JsonRecord {
   return labels
 }
 
-function readJson(bytes: Buffer, context: DecodeContext, decoder: RecordDecoder): void {
-  checkRequest(bytes)
-  const request = toWellFormed(parseJson(bytes.toString('utf8')))
-  if (!isRecord(request) || !Array.isArray(request['streams']))
+function readJson(request: JsonRecord, context: DecodeContext, decoder: RecordDecoder): void {
+  if (!Array.isArray(request['streams']))
     throw new AppError('bad_request', 'the body is not JSON with streams')
   for (const item of request['streams'].filter(isRecord)) {
     const labels = isRecord(item['stream']) ? item['stream'] : labelsOf(item['labels'])
@@ -189,7 +185,7 @@ function toJsonEntry(value: unknown): Entry {
   const isTime = typeof digits === 'string' && /^\d{7,20}$/.test(digits)
   return {
     timestampMs: isTime ? Number(digits.slice(0, -6)) : null,
-    line: typeof line === 'string' ? line : rawText(line ?? ''),
+    line: typeof line === 'string' ? line : rawText(line ?? undefined),
     metadata: isRecord(metadata) ? metadata : {},
   }
 }
@@ -200,7 +196,7 @@ function toOldEntry(entry: unknown): Entry {
   const timeMs = typeof ts === 'string' ? Date.parse(ts) : Number.NaN
   return {
     timestampMs: Number.isNaN(timeMs) ? null : timeMs,
-    line: typeof line === 'string' ? line : rawText(line ?? ''),
+    line: typeof line === 'string' ? line : rawText(line ?? undefined),
     metadata: {},
   }
 }

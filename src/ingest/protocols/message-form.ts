@@ -2,7 +2,9 @@ import { isUtf8 } from 'node:buffer'
 
 import { PbfReader } from 'pbf'
 
-import { isRecord, type JsonRecord } from '../formats/json-value.js'
+import { checkRequest } from '../formats/json-size.js'
+import { parseJson } from '../formats/json-text.js'
+import { isRecord, type JsonRecord, toWellFormed } from '../formats/json-value.js'
 
 /**
  * The type of a field of a protobuf message, and the value that it becomes. `time`: nanoseconds, as ms with a fraction. `id`: bytes,
@@ -272,12 +274,28 @@ function readMany(reader: MessageReader, no: 5 | 6, depth: number): unknown {
 export const finite = (value: number): number | string =>
   Number.isFinite(value) ? value : String(value)
 
+/**
+ * Reads a body that is JSON or protobuf, whichever its sender says it is. Protobuf may begin like JSON: a block of Snappy
+ * with its length, a short message with blanks and a brace.
+ *
+ * @returns null when it is no object in JSON
+ * @throws AppError `body_too_large` for too many values
+ */
+export function readJsonForm(bytes: Buffer): JsonRecord | null {
+  const isText = (byte: number): boolean => byte > 0x20
+  if (bytes[bytes.findIndex(isText)] !== 0x7b || bytes[bytes.findLastIndex(isText)] !== 0x7d)
+    return null
+  checkRequest(bytes)
+  const value = toWellFormed(parseJson(bytes.toString('utf8')))
+  return isRecord(value) ? value : null
+}
+
 /** Reads a message from the JSON form of protobuf. What has another type than its field is left out. */
 export function fromJson(form: MessageForm, value: unknown): JsonRecord {
   const message: JsonRecord = {}
   if (!isRecord(value)) return message
   for (const [name, kind] of Object.values(form) as MessageForm[number][]) {
-    const item = value[name] ?? value[snakeCase(name)]
+    const item = memberOf(value, name)
     if (item === undefined || item === null) continue
     if (typeof kind === 'string') message[name] = JSON_READINGS[kind](item)
     else if (!isList(kind)) message[name] = fromJson(kind, item)
@@ -285,6 +303,10 @@ export function fromJson(form: MessageForm, value: unknown): JsonRecord {
   }
   return message
 }
+
+/** A member by its name in lower camel case, or by that of the field, as some writers have it. */
+export const memberOf = (value: JsonRecord, name: string): unknown =>
+  value[name] ?? value[snakeCase(name)]
 
 const snakeCase = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

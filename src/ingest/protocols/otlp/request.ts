@@ -1,8 +1,12 @@
 import { AppError } from '../../../model/errors.js'
-import { checkRequest } from '../../formats/json-size.js'
-import { parseJson } from '../../formats/json-text.js'
-import { isRecord, type JsonRecord, toWellFormed } from '../../formats/json-value.js'
-import { fromJson, type MessageForm, MessageReader } from '../message-form.js'
+import { isRecord, type JsonRecord } from '../../formats/json-value.js'
+import {
+  fromJson,
+  memberOf,
+  type MessageForm,
+  MessageReader,
+  readJsonForm,
+} from '../message-form.js'
 import { RESOURCE, SCOPE } from './forms.js'
 
 /** What the items of one scope have in common. */
@@ -38,21 +42,9 @@ export interface Visitor {
  * @throws AppError `bad_request` when it is neither
  */
 export function readRequest(bytes: Buffer, signal: Signal, visitor: Visitor): void {
-  const isJson = mayBeJson(bytes)
-  const json = isJson ? parse(bytes) : undefined
-  if (isJson && (json !== undefined || bytes[0] !== LINE_END)) readJson(json, signal, visitor)
-  else readProtobuf(bytes, signal, visitor)
-}
-
-/** The first byte of a request in protobuf, that of its only field. */
-const LINE_END = 0x0a
-
-/** Whether the body has the braces of an object. One in protobuf may have them, too. */
-function mayBeJson(bytes: Buffer): boolean {
-  const start = bytes.findIndex((byte) => byte > 0x20)
-  const isObject = bytes[start] === 0x7b
-  if (!isObject || bytes[0] !== LINE_END) return isObject
-  return bytes[bytes.findLastIndex((byte) => byte > 0x20)] === 0x7d
+  const json = readJsonForm(bytes)
+  if (json === null) readProtobuf(bytes, signal, visitor)
+  else readJson(json, signal, visitor)
 }
 
 function readProtobuf(bytes: Buffer, { item }: Signal, visitor: Visitor): void {
@@ -101,27 +93,21 @@ function describe(reader: MessageReader, form: MessageForm): JsonRecord {
   return found
 }
 
-/** @returns undefined when it is not JSON */
-function parse(bytes: Buffer): unknown {
-  checkRequest(bytes)
-  return parseJson(bytes.toString('utf8'))
-}
-
-function readJson(json: unknown, { item, ...names }: Signal, { visit }: Visitor): void {
-  const request = toWellFormed(json)
-  if (!isRecord(request)) throw new AppError('bad_request', 'the body is not JSON of OTLP')
-  for (const described of records(request[names.resources])) {
+function readJson(request: JsonRecord, { item, ...names }: Signal, { visit }: Visitor): void {
+  for (const described of records(request, names.resources)) {
     const resource = attributesOf(fromJson(RESOURCE, described['resource']))
-    for (const scoped of records(described[names.scopes])) {
+    for (const scoped of records(described, names.scopes)) {
       const { name } = fromJson(SCOPE, scoped['scope'])
       const origin = { resource, scope: typeof name === 'string' ? name : '' }
-      for (const each of records(scoped[names.items])) visit(fromJson(item, each), origin)
+      for (const each of records(scoped, names.items)) visit(fromJson(item, each), origin)
     }
   }
 }
 
-const records = (value: unknown): readonly JsonRecord[] =>
-  Array.isArray(value) ? value.filter(isRecord) : []
+function records(message: JsonRecord, name: string): readonly JsonRecord[] {
+  const list = memberOf(message, name)
+  return Array.isArray(list) ? list.filter(isRecord) : []
+}
 
 export const attributesOf = ({ attributes }: JsonRecord): JsonRecord =>
   isRecord(attributes) ? attributes : {}

@@ -290,6 +290,21 @@ void test('values of JSON are counted before it is parsed, whatever is before th
     t.throws(() => decode('otlp/logs', Buffer.from(before + many)), { code: 'body_too_large' })
 })
 
+void test('members of JSON may have the names of the fields', async (t) => {
+  const record = { time_unix_nano: NS, severity_number: 17, body: { string_value: 'a' } }
+  const scoped = { scope: { name: 'lib' }, log_records: [record] }
+  const body = { resource_logs: [{ resource: RESOURCE, scope_logs: [scoped] }] }
+  t.match(decode('otlp/logs', body).events, [
+    {
+      timestampMs: AT,
+      source: 'checkout',
+      severity: 'ERROR',
+      message: 'a',
+      tags: { scope: 'lib' },
+    },
+  ])
+})
+
 void test('protobuf means the same as JSON, and what is neither is refused', async (t) => {
   const bytes = protobufLogs()
   const { events } = decode('otlp/logs', bytes)

@@ -86,6 +86,29 @@ void test('Loki in Snappy means the same as plain protobuf', async (t) => {
     t.throws(() => decode('loki/push', garbage), { code: 'bad_request' })
 })
 
+void test('Loki takes protobuf of any length, which may begin like JSON', async (t) => {
+  for (let chars = 1; chars <= 200; chars++) {
+    const push = lokiPush('{app="x"}', [{ timeMs: AT, line: 'y'.repeat(chars) }])
+    for (const body of [push, snappyBlock(push)]) {
+      const { events } = decode('loki/push', body)
+      if (events.length !== 1) t.fail(`${chars}: ${events.length}`)
+    }
+  }
+  for (const garbage of ['{', '{"streams":[', '{"streams":x}', '[]'])
+    t.throws(() => decode('loki/push', garbage), { code: 'bad_request' }, garbage)
+})
+
+void test('an entry of Loki without a line has no message', async (t) => {
+  const values = [null, [`${AT}000000`], [`${AT}000000`, null], [`${AT}000000`, 5]]
+  const body = JSON.stringify({ streams: [{ stream: { app: 'x' }, values }] })
+  const { events, rejects } = decode('loki/push', body)
+  t.match(events, [{ message: '5' }])
+  t.same(
+    rejects.map(({ reason }) => reason),
+    ['missing_message', 'missing_message', 'missing_message'],
+  )
+})
+
 void test('the stream in the labels of a container is a tag', async (t) => {
   for (const [labels, source, tags] of [
     [{ container_name: 'cart-1', source: 'stderr' }, 'cart-1', { source: 'stderr' }],
