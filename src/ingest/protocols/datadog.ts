@@ -4,6 +4,7 @@ import { AppError, ERRORS } from '../../model/errors.js'
 import type { DecodeContext, EventSink } from '../../model/event.js'
 import { isBinary, readAnyText } from '../formats/file-text.js'
 import type { JsonRecord } from '../formats/json-value.js'
+import { isJsonBody } from '../formats/ndjson.js'
 import { RecordDecoder } from '../formats/record.js'
 import { ingestRoute } from './ingest-route.js'
 import { decodeJsonRecords, withSource } from './json-records.js'
@@ -26,11 +27,9 @@ function decodeDatadog(bytes: Buffer, context: DecodeContext, sink: EventSink): 
     const whole = { ...defaults, ...record }
     return withSource(whole, context.requestSource)
   }
-  if (isJson(bytes)) decodeJsonRecords(bytes, context, { sink, change, isTolerant: true })
+  if (isJsonBody(bytes)) decodeJsonRecords(bytes, context, { sink, change, isTolerant: true })
   else decodeLines(bytes, new RecordDecoder(context, sink), change)
 }
-
-const isJson = (bytes: Buffer): boolean => /^\s*(?:[[{]|$)/.test(bytes.toString('latin1', 0, 64))
 
 /** Decodes lines of text, each a message. @throws AppError `bad_request` for binary data */
 function decodeLines(

@@ -191,6 +191,16 @@ void test('events of Splunk may be numbers, and its raw text has the type and th
   t.match(ofCollector.events, [{ severity: 'ERROR' }])
 })
 
+void test('lines of text that Datadog gets may begin like JSON', async (t) => {
+  for (const line of ['[2026-11-21 09:28:19] ERROR a', '{a} b', '[INFO] c', '"d" e'])
+    t.match(decode('datadog/logs', `${line}\nnext`).events, [
+      { message: line },
+      { message: 'next' },
+    ])
+  for (const empty of ['', ' \n', '{}', ' { }', '[]', '[ {} ]'])
+    t.same(decode('datadog/logs', empty), { ...decode('datadog/logs', ''), reply: null }, empty)
+})
+
 void test('Datadog takes lines of text, and no record is refused for the type of a field', async (t) => {
   const text = decode('datadog/logs', 'one\r\n\ntwo {"a":1}', 'service=shop&ddtags=env:prod')
   t.match(text.events, [
