@@ -5,7 +5,7 @@ import { httpRoute, type HttpRoute } from '../../http/routes.js'
 import { AppError, ERRORS } from '../../model/errors.js'
 import type { CanonicalEvent, DecodeContext, EventSink } from '../../model/event.js'
 import type { BodyResult, ProtocolFormat } from '../block.js'
-import { MAX_CHARS, usableSource } from '../formats/draft.js'
+import { isStream, MAX_CHARS, usableSource } from '../formats/draft.js'
 import { isAcceptedTime, parseTimestamp } from '../formats/timestamp.js'
 import { rawText } from '../formats/json-text.js'
 import { isRecord, type JsonRecord } from '../formats/json-value.js'
@@ -41,11 +41,13 @@ function decodeEvents(bytes: Buffer, context: DecodeContext, sink: EventSink): v
 
 /**
  * Splunk's library for JavaScript puts what was logged into `message`, beside the severity; its transport for winston puts the
- * whole record into `meta` there, beside the text.
+ * whole record into `meta` there, beside the text. Docker's driver puts a line of JSON into `line`.
  */
 function unwrapped(event: unknown): unknown {
   if (typeof event === 'string') return event
   if (!isRecord(event)) return rawText(event)
+  const { line, ...around } = event
+  if (isRecord(line) && isStream(event['source'])) return { ...around, ...line }
   const { message, ...rest } = event
   const inner = isRecord(message) ? { ...message, ...rest } : event
   const { meta, msg, ...others } = inner
@@ -160,8 +162,9 @@ function createReplies() {
   }
 }
 
+/** Answers a request of which nothing was taken, so that its first event is an invalid one. */
 function invalid([first]: BodyResult['errors']): Reply {
-  const number = { 'invalid-event-number': (first?.line ?? 1) - 1 }
+  const number = { 'invalid-event-number': 0 }
   const text = first?.message ?? ''
   if (text === NO_EVENT.problem.message) return say(400, 12, text, number)
   if (text === BLANK_EVENT.problem.message) return say(400, 13, text, number)

@@ -137,6 +137,13 @@ void test('events of Splunk take what their request says', async (t) => {
   ])
 })
 
+void test("a line of JSON of Docker's driver for Splunk is a record", async (t) => {
+  const event = { line: { level: 'error', msg: 'no money' }, source: 'stderr', tag: 'checkout' }
+  t.match(decode('splunk/event', JSON.stringify({ event })).events, [
+    { message: 'no money', severity: 'ERROR', source: 'checkout', tags: { source: 'stderr' } },
+  ])
+})
+
 void test('Loki before 1.0 has its entries as objects, and ids of traces have several names', async (t) => {
   const entries = [{ ts: new Date(AT).toISOString(), line: 'old' }, { line: 'without a time' }]
   const old = JSON.stringify({ streams: [{ labels: '{app="shop"}', entries }] })
