@@ -43,7 +43,7 @@ const DESCRIBED: readonly Described[] = [
   {
     id: 'elasticsearchBulk',
     summary: 'Takes a bulk request of Elasticsearch or OpenSearch',
-    paths: ['/_bulk', '/{index}/_bulk'],
+    paths: ['/_bulk', '/{index}/_bulk', '/{index}/_doc/_bulk'],
     methods: ['post', 'put'],
     types: [NDJSON, JSON_TYPE],
     stored: [

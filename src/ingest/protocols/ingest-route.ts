@@ -342,8 +342,8 @@ function throwRefusal({ refusal }: BodyResult): void {
  * @throws AppError `validation_error` for a name that no source may have
  */
 export function namedSource({ queryText, query, headers }: KeyHead): string {
-  const asked = queryText === '' ? null : query.get('source')
-  const named = asked ?? headers.first('x-source') ?? ''
+  const asked = queryText === '' ? '' : query.get('source')
+  const named = asked || (headers.first('x-source') ?? '')
   if (named === '') return ''
   const problem = sourceProblem(named)
   if (problem !== null) throw new AppError('validation_error', problem.message)

@@ -181,7 +181,7 @@ function readAction(text: string, defaultIndex: string): Action | null {
   return {
     operation: meta['op_type'] === 'create' ? 'create' : operation,
     index: typeof index === 'string' && index !== '' ? index : defaultIndex,
-    id: isId ? String(id).slice(0, 512) : null,
+    id: isId ? String(id) : null,
   }
 }
 

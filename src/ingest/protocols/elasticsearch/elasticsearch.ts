@@ -61,7 +61,7 @@ function toDocumentReply({ reply, errors }: BodyResult): Reply {
 const paramsOf = ({ params }: RequestHead): string => new URLSearchParams(params).toString()
 
 /** Takes records under a path and under `/elasticsearch`, because no index has the name of a protocol. */
-const BULK_PATHS = ['/_bulk', '/{index}/_bulk'] as const
+const BULK_PATHS = ['/_bulk', '/{index}/_bulk', '/{index}/_doc/_bulk'] as const
 const DOCUMENT_PATHS = [
   ['POST', '/{index}/_doc'],
   ['POST', '/{index}/_doc/{id}'],

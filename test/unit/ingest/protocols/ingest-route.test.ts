@@ -6,7 +6,11 @@ import { createRouter } from '../../../../src/http/router.js'
 import type { BodyResult } from '../../../../src/ingest/block.js'
 import { createListeners } from '../../../../src/ingest/listener.js'
 import { createOnce } from '../../../../src/ingest/once.js'
-import { ingestRoute, type IngestServices } from '../../../../src/ingest/protocols/ingest-route.js'
+import {
+  ingestRoute,
+  type IngestServices,
+  namedSource,
+} from '../../../../src/ingest/protocols/ingest-route.js'
 import { findKey } from '../../../../src/ingest/protocols/key.js'
 import { PROTOCOLS } from '../../../../src/ingest/protocols/table.js'
 import type { SenderKey, Submission } from '../../../../src/ingest/submission.js'
@@ -110,6 +114,14 @@ void test('what is no key hides none in another place', async (t) => {
   t.same({ word, key }, { word: 'a', key: null })
 })
 
+void test('an empty name of a source in the query leaves that of the header', async (t) => {
+  const source = (queryText: string) =>
+    namedSource(toRequest({ 'x-source': 'header' }, { queryText }))
+  t.equal(source('source=query'), 'query')
+  t.equal(source('source='), 'header')
+  t.equal(source('a=b'), 'header')
+})
+
 void test('a request with an Idempotency-Key is stored once', async (t) => {
   const seen: (boolean | undefined)[] = []
   let failures = 1
@@ -186,12 +198,27 @@ async function ask(
   return { id: found.route.id, reply: await admission.handle(request) }
 }
 
+void test('a bulk request may name its index and type in the path', async (t) => {
+  const head = { authorization: `Bearer ${KEY}` }
+  for (const path of ['/_bulk', '/shop/_bulk', '/shop/_doc/_bulk'])
+    for (const method of ['POST', 'PUT'])
+      t.match(await ask([method, path], [head]), { id: 'elasticsearch_bulk' }, path)
+  t.match(await ask(['PUT', '/shop/_doc/1'], [head]), { id: 'elasticsearch_document' })
+})
+
 void test("Datadog's agent asks for its key wherever it sends it", async (t) => {
   const valid = async (...head: Parameters<typeof toRequest>) =>
     (await ask(['GET', '/api/v1/validate'], head)).reply
   t.match(await valid({ 'dd-api-key': KEY }), { status: 200, json: { valid: true } })
   t.match(await valid({}, { queryText: `api_key=${KEY}` }), { status: 200, json: { valid: true } })
   t.match(await valid({ 'dd-api-key': 'other' }), { status: 403, json: { valid: false } })
+})
+
+void test('Splunk counts events from 0, whichever line they are on', async (t) => {
+  const error = { line: 3, code: 'invalid_json', message: 'no JSON' } as const
+  const none: BodyResult = { ...RESULT, accepted: 0, rejected: 1, errors: [error] }
+  const { reply } = await ask(['POST', '/services/collector'], [{ 'api-key': KEY }], none)
+  t.match(reply, { status: 400, json: { code: 6, 'invalid-event-number': 0 } })
 })
 
 void test('listeners write with the rights of a key, and each network has a share', async (t) => {

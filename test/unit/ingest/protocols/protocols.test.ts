@@ -43,6 +43,17 @@ void test('a bulk request is answered action by action, in order', async (t) => 
   })
 })
 
+void test('documents are told by their whole ids', async (t) => {
+  const ids: string[] = []
+  const got = { ...collect(), identify: (id: string) => ids.push(id) > 0 }
+  const long = 'z'.repeat(600)
+  const body = ['1', '2']
+    .map((end) => `{"create":{"_id":"${long}${end}"}}\n{"message":"a"}\n`)
+    .join('')
+  parserOf('elasticsearch/bulk')(Buffer.from(body), ingestContext, got)
+  t.same(ids, [` ${long}1`, ` ${long}2`])
+})
+
 void test('actions for which there is no room may be sent again', async (t) => {
   const body = '{"create":{"_id":"1"}}\n{"message":"a"}\n{"delete":{"_index":"b","_id":"2"}}\n'
   const busy = { status: 429, error: { type: 'es_rejected_execution_exception', reason: 'full' } }
