@@ -17,8 +17,8 @@ const SPAN_NAMES: ReadonlySet<string> = new Set('spanid otelspanid ddspanid'.spl
 export function toLog(item: JsonRecord, { fields, tags: common }: Common): JsonRecord {
   const attributes = attributesOf(item)
   const level = levelOf(item, attributes)
-  const traceId = idOf(item['traceId']) || named(attributes, TRACE_NAMES)
-  const spanId = idOf(item['spanId']) || named(attributes, SPAN_NAMES)
+  const traceId = idOf(item['traceId']) || named(item, attributes, TRACE_NAMES)
+  const spanId = idOf(item['spanId']) || named(item, attributes, SPAN_NAMES)
   const tags: JsonRecord = { ...attributes, ...common }
   const name = item['eventName']
   if (typeof name === 'string' && name !== '') tags['event_name'] ??= name
@@ -64,7 +64,7 @@ export function levelOf(
   const { severityNumber: number, severityText: text } = item
   const word = typeof text === 'string' ? text : ''
   const found = typeof number === 'number' && number > 0 ? severityOfNumber(number, 'otel') : null
-  if (found === null) return { severity: word || named(attributes, LEVEL_NAMES), kept: '' }
+  if (found === null) return { severity: word || named(item, attributes, LEVEL_NAMES), kept: '' }
   const isKept =
     word !== '' &&
     !isUnstated(word) &&
@@ -72,16 +72,30 @@ export function levelOf(
   return { severity: found, kept: isKept ? word.slice(0, 64) : '' }
 }
 
-/** Finds an attribute, and takes it from the others. */
-function named(attributes: JsonRecord, names: ReadonlySet<string>): string {
-  for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value !== 'string' || value === '' || value.length > 64) continue
-    if (!names.has(comparedName(name))) continue
-    delete attributes[name]
-    return value
-  }
-  return ''
+/** Finds an attribute, and takes it from the others, or a member of a structured body. */
+function named({ body }: JsonRecord, attributes: JsonRecord, names: ReadonlySet<string>): string {
+  const found = wordIn(attributes, names)
+  if (found === null) return isRecord(body) ? (wordIn(body, names)?.word ?? '') : ''
+  delete attributes[found.name]
+  return found.word
 }
+
+function wordIn(
+  members: JsonRecord,
+  names: ReadonlySet<string>,
+): { readonly name: string; readonly word: string } | null {
+  for (const [name, value] of Object.entries(members)) {
+    const isWord = typeof value === 'string' || (names === LEVEL_NAMES && isLevel(value))
+    if (!isWord || value === '' || !names.has(comparedName(name))) continue
+    const word = String(value)
+    if (word.length <= 64) return { name, word }
+  }
+  return null
+}
+
+/** The numbers of loggers are from pino's 10 to logback's 50000; one below ten may mean anything. */
+const isLevel = (value: unknown): value is number =>
+  typeof value === 'number' && value >= 10 && value <= 50_000 && value % 10 === 0
 
 /** Ids of zeros are missing ones. */
 export const idOf = (value: unknown): string =>

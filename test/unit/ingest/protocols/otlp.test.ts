@@ -121,6 +121,28 @@ void test('what shippers send as attributes becomes fields', async (t) => {
   t.same(decode('otlp/logs', logs({})).rejects, [], 'an empty record is none')
 })
 
+void test('a record without level and ids has those of its attributes, else of its structured body', async (t) => {
+  const int = (key: string, intValue: string) => ({ key, value: { intValue } })
+  const of = (attributes: readonly object[], values: readonly object[] | null = null) => {
+    const body = values === null ? { stringValue: 'm' } : { kvlistValue: { values } }
+    const [event] = decode('otlp/logs', logs({ severityNumber: 0, attributes, body })).events
+    return { severity: event?.severity, traceId: event?.traceId, level: event?.tags?.['level'] }
+  }
+  const none = { severity: null, traceId: '', level: undefined }
+  t.same(of([text('level', 'warn')]), { ...none, severity: 'WARNING' })
+  t.same(of([int('level', '50')]), { ...none, severity: 'ERROR' }, 'pino')
+  t.same(of([int('level', '40000')]), { ...none, severity: 'ERROR' }, 'logback')
+  t.same(of([int('level', '3')]), { ...none, level: 3 }, 'it may be anything')
+  t.same(of([], [int('level', '60'), text('traceId', TRACE)]), {
+    ...none,
+    severity: 'CRITICAL',
+    traceId: TRACE,
+  })
+  t.same(of([text('level', 'warn')], [text('level', 'error')]), { ...none, severity: 'WARNING' })
+  t.same(of([text('trace_id', TRACE)], [text('', 'x')]), { ...none, traceId: TRACE })
+  t.same(of([], [text('', 'x')]), none)
+})
+
 void test('the source of the request is before that of the service', async (t) => {
   const { events } = decode('otlp/logs', logs({ body: { stringValue: 'x' } }), {
     requestSource: 'asked',
