@@ -79,8 +79,9 @@ export class BodyEncoder {
     dead.begin(job.nowMs)
     const results: BodyResult[] = []
     const spent = new SpentTime()
+    const ids = new Set<string>()
     for (const opened of job.opened) {
-      const sink = new BodySink(this.#encoders, opened.body)
+      const sink = new BodySink(this.#encoders, opened.body, ids)
       opened.refusal ??= this.#fill(opened, sink, job)
       opened.ms += spent.lap()
       if (opened.refusal !== null && sink.isTouched) return null

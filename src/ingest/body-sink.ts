@@ -41,14 +41,18 @@ export class BodySink implements EventSink, RecordTaker {
   /** The first source that the body's key may not write. */
   denied: string | null = null
   /** Ids of the accepted records that their sender may repeat. */
-  readonly #ids = new Set<string>()
+  readonly #ids: string[] = []
+  /** Those of all bodies of the block. */
+  readonly #blockIds: Set<string>
   #nextId: string | null = null
   /** Writes the reply; null for a protocol whose replies name no records. */
   replyWriter: ReplyWriter | null = null
 
-  constructor(encoders: BodyEncoders, body: BodyTask) {
+  /** @param blockIds the ids of the records that the block has, to which those of the body are added */
+  constructor(encoders: BodyEncoders, body: BodyTask, blockIds: Set<string>) {
     this.#encoders = encoders
     this.#body = body
+    this.#blockIds = blockIds
   }
 
   /** Whether the block or the dead letters contain part of the body. */
@@ -79,7 +83,7 @@ export class BodySink implements EventSink, RecordTaker {
     const { next, accepted, dropped } = this.#encoders.block.readLines(from, most)
     this.#accepted += accepted
     this.#dropped += dropped
-    if (this.#nextId !== null && accepted > 0) this.#ids.add(this.#nextId)
+    if (accepted > 0) this.#keepId(this.#nextId)
     if (accepted + dropped > 0) this.#nextId = null
     return { next, taken: accepted + dropped }
   }
@@ -124,7 +128,7 @@ export class BodySink implements EventSink, RecordTaker {
 
   identify(text: string): boolean {
     const id = onceKey('record', this.#body.keyId, text)
-    const isNew = !this.#ids.has(id) && !this.#body.repeats.has(id)
+    const isNew = !this.#blockIds.has(id) && !this.#body.repeats.has(id)
     this.#nextId = isNew ? id : null
     if (!isNew) this.#dropped++
     return isNew
@@ -141,7 +145,7 @@ export class BodySink implements EventSink, RecordTaker {
       const severity = event.severity ?? this.#encoders.block.levelOf(event.message)
       this.#encoders.block.add(event, severity === null ? INFO : SEVERITIES.indexOf(severity))
       this.#sources.add(event.source)
-      if (id !== null) this.#ids.add(id)
+      this.#keepId(id)
       this.#accepted++
     }
   }
@@ -161,6 +165,12 @@ export class BodySink implements EventSink, RecordTaker {
     this.#encoders.dead.add({ protocol, keyId, line }, { ...rejection, source, raw })
   }
 
+  #keepId(id: string | null): void {
+    if (id === null) return
+    this.#ids.push(id)
+    this.#blockIds.add(id)
+  }
+
   /** What came of the body. */
   counts() {
     const [accepted, rejected, dropped] = [this.#accepted, this.#rejected, this.#dropped]
@@ -171,7 +181,7 @@ export class BodySink implements EventSink, RecordTaker {
       dropped,
       errors: this.#errors.toSorted((a, b) => a.line - b.line).slice(0, REPORTED_ERRORS),
       sources: [...this.#sources],
-      ids: [...this.#ids],
+      ids: this.#ids,
       reply: this.replyWriter?.(this.#errors) ?? null,
     }
   }

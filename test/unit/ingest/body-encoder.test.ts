@@ -855,6 +855,30 @@ void test('a reply for each record says which ones the key may not write', async
   )
 })
 
+void test('a record that several bodies of a task have is stored once, with the first that is not refused', async (t) => {
+  const bulk = (...ids: readonly string[]): Partial<BodyTask> => ({
+    format: 'elasticsearch/bulk',
+    bytes: bytesOf(ids.map((id) => `{"create":{"_id":"${id}"}}\n{"message":"${id}"}\n`).join('')),
+  })
+  const denied = { ...bulk('1', '2'), allowedSources: ['other'] }
+  const got = await encode(createEncoder(), [
+    denied,
+    bulk('1', '2', '1'),
+    bulk('2', '3'),
+    bulk('3'),
+  ])
+  t.match(got.bodies, [
+    { refusal: { code: 'source_not_allowed' }, ids: [] },
+    { accepted: 2, dropped: 1 },
+    { accepted: 1, dropped: 1 },
+    { accepted: 0, dropped: 1 },
+  ])
+  t.equal(got.block?.rows, 3)
+  const ids = got.bodies.flatMap((body) => body.ids)
+  t.equal(new Set(ids).size, 3)
+  t.equal(ids.length, 3)
+})
+
 void test('a body beyond its permissions or limits is refused', async (t) => {
   const line = (source: string, message = 'm'): string => JSON.stringify({ source, message })
   const send = async (lines: readonly string[], rules: Partial<BodyTask>) =>

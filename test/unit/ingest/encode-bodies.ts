@@ -114,7 +114,7 @@ export function readBothWays(
   const once = (isTaken: boolean): unknown => {
     encoders.block.begin(NOW, 'v1')
     encoders.dead.begin(NOW)
-    const sink = new BodySink(encoders, BODY)
+    const sink = new BodySink(encoders, BODY, new Set())
     try {
       read(sink, isTaken ? sink : null)
     } catch (error) {
