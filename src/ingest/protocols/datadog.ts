@@ -47,7 +47,7 @@ function decodeLines(
 /** The agent sends again whatever has another status than 400, 401, 403 and 413. */
 function toErrorReply({ code, status, message, retryAfterS }: AppError): Reply {
   const isLater = ERRORS[code].retry
-  const sent = isLater ? 503 : status === 422 ? 400 : status
+  const sent = isLater ? 503 : status === 422 || status === 415 ? 400 : status
   return {
     status: sent,
     headers: isLater ? { 'Retry-After': String(retryAfterS ?? 1) } : {},

@@ -11,6 +11,7 @@ import {
   type IngestServices,
   namedSource,
 } from '../../../../src/ingest/protocols/ingest-route.js'
+import { datadog } from '../../../../src/ingest/protocols/datadog.js'
 import { findKey } from '../../../../src/ingest/protocols/key.js'
 import { PROTOCOLS } from '../../../../src/ingest/protocols/table.js'
 import type { SenderKey, Submission } from '../../../../src/ingest/submission.js'
@@ -212,6 +213,23 @@ void test("Datadog's agent asks for its key wherever it sends it", async (t) => 
   t.match(await valid({ 'dd-api-key': KEY }), { status: 200, json: { valid: true } })
   t.match(await valid({}, { queryText: `api_key=${KEY}` }), { status: 200, json: { valid: true } })
   t.match(await valid({ 'dd-api-key': 'other' }), { status: 403, json: { valid: false } })
+})
+
+void test('the agent of Datadog gets no status after which it sends again what can not be stored', async (t) => {
+  const toErrorReply = datadog
+    .routes?.(services(() => Promise.resolve(RESULT)))
+    .find(({ path }) => path === '/api/v2/logs')?.toErrorReply
+  for (const [code, status] of [
+    ['unsupported_media_type', 400],
+    ['validation_error', 400],
+    ['bad_request', 400],
+    ['body_too_large', 413],
+    ['source_not_allowed', 403],
+    ['unauthorized', 401],
+    ['overloaded', 503],
+    ['dependency_unavailable', 503],
+  ] as const)
+    t.equal(toErrorReply?.(new AppError(code, 'x'), toRequest({})).status, status, code)
 })
 
 void test('Splunk counts events from 0, whichever line they are on', async (t) => {
