@@ -121,6 +121,7 @@ export const COLLECTOR_OPERATIONS: readonly ExtraOperation[] = [
           'unauthorized',
           'forbidden',
           'body_too_large',
+          'unsupported_media_type',
           'validation_error',
           'overloaded',
           'dependency_unavailable',

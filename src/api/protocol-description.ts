@@ -92,7 +92,7 @@ const DESCRIBED: readonly Described[] = [
     paths: ['/api/v2/logs', '/v1/input', '/v1/input/{key}'],
     types: [JSON_TYPE],
     stored: [202, '`{}`'],
-    errors: OWN,
+    errors: ['`{"errors": [{"status", "title", "detail"}]}`', 400, 401, 403, 413, 503],
   },
   {
     id: 'betterStackLogs',
