@@ -49,14 +49,16 @@ const PLAIN_STARTS: ReadonlySet<number | undefined> = new Set([0x7b, 0x5b, 0x0a]
 
 /**
  * The coding by the first bytes, where they tell it: some clients send compressed bodies without naming it, and some name
- * gzip and send the zlib format, or nothing compressed.
+ * gzip and send the zlib format, or nothing compressed. A plain text may have the first bytes of the zlib format (`x `, `x^`),
+ * and so may a block of Snappy.
  */
 export function sniffCoding(body: Uint8Array, named: ContentCoding): ContentCoding {
   const found = MAGICS.find(([, magic]) => magic.every((byte, i) => body[i] === byte))
   if (found !== undefined) return found[0]
-  // The zlib format is not told by its first bytes alone: a text may begin with `x`, and a block of Snappy with its length.
+  const isZlib = hasZlibHeader(body)
+  if (named === 'identity' && isZlib && body[0] === 0x78) return 'deflate'
   if (named !== 'gzip' && named !== 'zstd') return named
-  if (hasZlibHeader(body)) return 'deflate'
+  if (isZlib) return 'deflate'
   return PLAIN_STARTS.has(body[0]) ? 'identity' : named
 }
 

@@ -204,7 +204,10 @@ async function openBody(
     const file = await decodeFile(body, context)
     return { body, file, ms: 0, refusal: file.refusal }
   } catch (error) {
-    return { body: packed, file: null, ms: 0, refusal: toRefusal(error) }
+    const refusal = toRefusal(error)
+    const isPlain =
+      packed.coding === 'identity' && coding === 'deflate' && refusal.code === 'bad_request'
+    return { body: packed, file: null, ms: 0, refusal: isPlain ? null : refusal }
   }
 }
 

@@ -17,6 +17,7 @@ import {
 } from 'fast-check'
 import { NO_VERDICTS, withFound } from '../../../src/ingest/verdicts.js'
 import { isDeepStrictEqual } from 'node:util'
+import { deflateSync } from 'node:zlib'
 import { test } from 'tap'
 import { decodeIngest } from '../../../src/ingest/formats/ndjson.js'
 import { Zones } from '../../../src/ingest/formats/zone.js'
@@ -853,6 +854,30 @@ void test('a reply for each record says which ones the key may not write', async
     items.map(({ create }) => create.status),
     [201, 403, 201],
   )
+})
+
+void test('a body that only begins like the zlib format is read as it is', async (t) => {
+  const accepted = async (format: BodyTask['format'], body: string | Uint8Array) => {
+    const [got] = (await encode(createEncoder(), [{ format, bytes: bytesOf(body) }])).bodies
+    return got?.accepted
+  }
+  for (const text of ['x is 5', 'x^2', 'x? yes', 'x} else', 'x\u0001 is a text'])
+    for (const format of ['text', 'splunk/raw', 'datadog/logs'] as const)
+      t.equal(await accepted(format, text), 1, `${format}: ${text}`)
+  // A block of 120 bytes is a zlib header with a literal of 40 bytes or of 9.
+  const pushOf = (chars: number) =>
+    lokiPush('{app="x"}', [{ timeMs: NOW, line: 'y'.repeat(chars) }])
+  const push = pushOf(50 + 120 - pushOf(50).length)
+  t.equal(push.length, 120)
+  const literals = [40, 60, 20].map((length, i, all) => {
+    const from = all.slice(0, i).reduce((sum, one) => sum + one, 0)
+    return Buffer.concat([Buffer.of((length - 1) << 2), push.slice(from, from + length)])
+  })
+  const block = Buffer.concat([Buffer.of(120), ...literals])
+  t.same([...block.subarray(0, 2)], [0x78, 0x9c])
+  t.equal(await accepted('loki/push', block), 1)
+  for (const level of [1, 3, 6, 9])
+    t.equal(await accepted('gelf/messages', deflateSync('{"short_message":"a"}', { level })), 1)
 })
 
 void test('a record that several bodies of a task have is stored once, with the first that is not refused', async (t) => {
