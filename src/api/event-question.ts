@@ -44,7 +44,8 @@ export const EVENT_PARAMETERS = {
         'Words in any case, each of which must be a whole word of message, host, trace_id or of an exception among the ' +
         'tags. What is written without blanks is one word: `10.0.0.9`, `web-1`. A trailing * searches a prefix; a "quoted ' +
         'phrase" is searched literally, in any case. Behind a minus beside other terms it must not occur: `payment -accepted`. ' +
-        'At most 16 terms; at most 2 prefixes without a word, a phrase, a source, an application, a template or the value of an attribute beside them.',
+        'At most 16 words, prefixes and phrases; at most 2 prefixes without a word, a phrase, or the value of a source, an application, a ' +
+        'host, a template, a trace or an attribute beside them.',
     }),
   ),
   q: Type.Optional(

@@ -25,7 +25,8 @@ interface FieldType {
   readonly names: readonly string[]
 }
 
-const SEVERITY_NAMES = SEVERITIES.map((name) => name.toLowerCase())
+/** From the least to the gravest. */
+export const SEVERITY_NAMES: readonly string[] = SEVERITIES.map((name) => name.toLowerCase())
 
 const of = (kind: FieldKind, names: readonly string[] = []): FieldType => ({ kind, names })
 

@@ -30,13 +30,13 @@ export function findExcess(query: Query): Excess | null {
   const searched = [...searchedIn(query, false)]
   const alone = searched.filter(({ kind, isNarrowed }) => kind === 'prefix' && !isNarrowed)
   const checks: readonly (readonly [Query | undefined, string])[] = [
-    [attributes[MAX_ATTRIBUTES], `must have at most ${MAX_ATTRIBUTES} clauses on attributes`],
-    [statements[MAX_STATEMENTS], `must have at most ${MAX_STATEMENTS} clauses with count or new`],
-    [searched[MAX_TERMS]?.clause, `must have at most ${MAX_TERMS} terms`],
+    [attributes[MAX_ATTRIBUTES], `at most ${MAX_ATTRIBUTES} clauses ask for attributes`],
+    [statements[MAX_STATEMENTS], `at most ${MAX_STATEMENTS} clauses use count or new`],
+    [searched[MAX_TERMS]?.clause, `at most ${MAX_TERMS} texts are searched for`],
     [
       alone[MAX_PREFIXES_ALONE]?.clause,
-      `must have at most ${MAX_PREFIXES_ALONE} prefixes, or a word, a phrase, a source, a template or the value of an ` +
-        'attribute beside them',
+      `at most ${MAX_PREFIXES_ALONE} prefixes stand without a word, a phrase, or the value of a source, an application, a ` +
+        'host, a template, a trace or an attribute beside them',
     ],
   ]
   for (const [clause, message] of checks) if (clause !== undefined) return { clause, message }

@@ -3,7 +3,7 @@ import { SyntaxFault, type QueryFault } from './fault.js'
 import { MAX_NAME, builtinLike, isBuiltinName, toField, typeOf, type FieldKind } from './fields.js'
 import { tokenize, type FieldToken, type Span, type TextToken, type Token } from './lexer.js'
 import { quoted } from './printer.js'
-import { isComparison, toBound, toTextTest, toValueTest } from './values.js'
+import { isComparison, reversedRange, toBound, toTextTest, toValueTest } from './values.js'
 
 export const MAX_LINE = 2000
 /** Clauses, and further values of their lists. */
@@ -15,7 +15,7 @@ export type Parsed =
   | {
       readonly query: Query
       readonly fault: null
-      /** What may have been meant otherwise: attributes that are called like a built-in field. */
+      /** What may have been meant otherwise, such as an attribute that is called like a built-in field. */
       readonly hints: readonly QueryFault[]
       /** A fault of one of its clauses; null for a clause that is not in the line. */
       readonly faultOf: (clause: Query, message: string) => QueryFault | null
@@ -166,6 +166,7 @@ class Parser {
     this.#checkSpaces(token)
     const meant = this.#asAssignment(token)
     if (meant !== null) this.hints.push(meant.fault)
+    this.#hintMark(token)
     return { kind: 'text', test: toTextTest(token) }
   }
 
@@ -195,6 +196,7 @@ class Parser {
   #field(token: FieldToken): Query {
     const field = this.#named(token, token.name)
     this.#hint(token, token.name)
+    this.#hintMark(token)
     const url = this.#asUrl(token)
     if (url !== null) this.hints.push(url.fault)
     if (isComparison(token.operator)) {
@@ -214,9 +216,19 @@ class Parser {
     if (values.length === 1 && first !== undefined && isStar(first)) return { kind: 'has', field }
     const tests = values.map((value): ValueTest => {
       if (isStar(value)) throw new SyntaxFault(value, 'a * alone is no value of a list')
-      return toValueTest(value, field)
+      const test = toValueTest(value, field)
+      const range = reversedRange(value, test)
+      if (range !== null) this.hints.push(range.fault)
+      return test
     })
     return { kind: 'field', field, tests }
+  }
+
+  /** `!a` reads like an exclusion, and is the word `a`; `!a:b` asks for an attribute `!a`. */
+  #hintMark({ start }: Token): void {
+    if (this.#line[start] !== '!') return
+    const message = '! is part of the word or name; - excludes'
+    this.hints.push({ position: start, length: 1, message, suggestion: '-' })
   }
 
   #named(token: Token, name: string): Field {

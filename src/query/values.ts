@@ -1,6 +1,7 @@
 import type { Comparison, Field, TextTest, ValueTest } from './ast.js'
 import { SyntaxFault, nearest } from './fault.js'
 import {
+  SEVERITY_NAMES,
   builtinLike,
   isDuration,
   isInteger,
@@ -109,6 +110,18 @@ function toRange(token: TextToken, isEnd: (text: string) => boolean): ValueTest 
   const [from, to] = [token.text.slice(0, token.dotsAt), token.text.slice(token.dotsAt + 2)]
   if (!isEnd(from) || !isEnd(to)) return null
   return { kind: 'range', from: toSeverity(from) ?? from, to: toSeverity(to) ?? to }
+}
+
+/** @returns null unless the range has its greater end first, so that no value is in it: `5..2` */
+export function reversedRange(span: TextToken, test: ValueTest): SyntaxFault | null {
+  if (test.kind !== 'range' || orderOf(test.from) <= orderOf(test.to)) return null
+  const message = 'no value is in this range, because its greater end comes first'
+  return new SyntaxFault(span, message, `${test.to}..${test.from}`)
+}
+
+const orderOf = (end: string): number => {
+  const severity = SEVERITY_NAMES.indexOf(end)
+  return severity === -1 ? Number(end) : severity
 }
 
 function toOneOf(token: TextToken, field: Field): ValueTest {

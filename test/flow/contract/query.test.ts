@@ -224,7 +224,7 @@ t.test('a fault of q is told with its place', async (t) => {
   t.same(names(await ask({ q: '/refu.ed/', ...start })), ['five', 'nine'])
   t.match(await fault('source:cart /[[:nothing:]]/'), [{ path: 'q', message: /RE2/ }])
   t.match(await fault('a* b* c*'), [{ path: 'q', message: /2 prefixes/ }])
-  t.match(await fault('word '.repeat(17)), [{ path: 'q', message: /16 terms/ }])
+  t.match(await fault('word '.repeat(17)), [{ path: 'q', message: /16 texts/ }])
   t.match(await fault('x'.repeat(2001)), [{ path: 'q', message: /2000 characters/ }])
   t.match(await fault(`${'('.repeat(30)}a`), [{ path: 'q', message: /nested/ }])
 })

@@ -52,10 +52,10 @@ void test('a search has few terms, and few prefixes that nothing narrows', (t) =
     findExcess(toQuery({ search, ...more }, EVERYTHING))?.message ?? null
   const many = (n: number, text: string): string => `${text} `.repeat(n)
   t.equal(fault(many(16, 'word')), null)
-  t.match(fault(many(17, 'word')), /16 terms/)
+  t.match(fault(many(17, 'word')), /16 texts/)
   t.equal(fault('a-b-c-d-e-f-g-h-i-j-k-l-m-n-o-p-q'), null, 'what is written as one is one')
   t.equal(fault(many(16, '"one two three"')), null, 'a phrase is one term')
-  t.match(fault(many(17, '"one two three"')), /16 terms/)
+  t.match(fault(many(17, '"one two three"')), /16 texts/)
   t.equal(fault('a* b*'), null)
   t.match(fault('a* b* c*'), /2 prefixes/)
   t.equal(fault('a* b* c* word'), null)
@@ -73,12 +73,15 @@ void test('the limits of a search are those of a query', (t) => {
     return findExcess(toQuery(more, query))?.message ?? null
   }
   const many = (n: number, text: string): string => `${text} `.repeat(n)
-  t.match(fault(many(10, '-word'), { search: many(7, 'word') }), /16 terms/)
+  t.match(fault(many(10, '-word'), { search: many(7, 'word') }), /16 texts/)
   t.equal(fault(many(10, '-word'), { search: many(6, 'word') }), null)
-  t.match(fault(`message:a${',a'.repeat(16)}`), /16 terms/)
+  t.match(fault(`message:a${',a'.repeat(16)}`), /16 texts/)
   t.equal(fault(many(32, 'user:bob')), null, 'an attribute is no search')
-  t.match(fault(`${many(16, '-user:bob')} (${many(17, 'has:user')})`), /32 clauses on attributes/)
-  t.match(fault('count>1 -count>2 count:1,2 new:1h new:2h'), /4 clauses with count or new/)
+  t.match(
+    fault(`${many(16, '-user:bob')} (${many(17, 'has:user')})`),
+    /32 clauses ask for attributes/,
+  )
+  t.match(fault('count>1 -count>2 count:1,2 new:1h new:2h'), /4 clauses use count or new/)
   t.match(fault('a* OR b* OR -c*'), /2 prefixes/)
   t.match(fault('a* b* c* (word OR d*)'), /2 prefixes/)
   t.match(fault('a* b* c* -word'), /2 prefixes/)

@@ -316,4 +316,16 @@ t.test('what is read as something else than it looks like is pointed out', async
     ['https://shop/cart?id=1,2', '"https://shop/cart?id=1,2"'],
   ])
   t.same(hints('url:"https://shop/cart" path:/a/b at://'), [])
+  t.same(hints('!timeout a !source:shop'), [
+    ['!', '-'],
+    ['!', '-'],
+  ])
+  t.same(hints('\\!timeout "!timeout" /!a/ message:!a a! -a:!b'), [])
+  t.same(hints('count:5..2 x:1,2.5..-1 severity:err..warn -id:10..9'), [
+    ['5..2', '2..5'],
+    ['2.5..-1', '-1..2.5'],
+    ['err..warn', 'warning..error'],
+    ['10..9', '9..10'],
+  ])
+  t.same(hints('count:2..5 x:10..10 y:9..10 severity:warn..err "5..2" z:b..a'), [])
 })
