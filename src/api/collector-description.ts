@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
+import { CONTENT_CODINGS } from '../http/decompress.js'
 import { KINDS } from '../ingest/webhook/kinds.js'
 import { SEVERITIES } from '../model/event.js'
 import { EventTypeSchema } from '../model/schemas.js'
@@ -81,9 +82,10 @@ export const COLLECTOR_OPERATIONS: readonly ExtraOperation[] = [
       operationId: 'ingest',
       summary: 'Takes events',
       description:
-        'NDJSON, a JSON array, objects, or text lines as an upload takes them, at most 16 MiB, also compressed with gzip or zstd. The reply is sent when the ' +
-        'accepted events are on disk. `errors` names the first 20 rejected ones, which are dead letters. Listens on the ' +
-        "collector's port, with an ingest key in `Authorization: Bearer` or `X-Api-Key`.",
+        'NDJSON, a JSON array, JSON objects, MessagePack, or text lines as an upload takes them: at most 16 MiB, also ' +
+        `compressed with ${CONTENT_CODINGS}. The reply is sent when the accepted events are on disk. \`errors\` names the first ` +
+        "20 rejected ones, which are dead letters. Listens on the collector's port, with an ingest key in `Authorization: " +
+        'Bearer` or `X-Api-Key`.',
       tags: ['collector'],
       'x-no-try': true,
       servers: SERVERS,

@@ -55,6 +55,8 @@ export const crudRoutes = <F extends TObject, V extends TObject, Given, Stored>(
   crud: Crud<F, V, Given, Stored>,
 ): readonly ApiRoute[] => [...readingRoutes(crud), ...writingRoutes(crud)]
 
+const withArticle = (noun: string): string => `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`
+
 const described = (description: string | undefined) =>
   description === undefined ? {} : { description }
 
@@ -106,7 +108,7 @@ function writingRoutes<F extends TObject, V extends TObject, Given, Stored>(
       id: `create${name}`,
       method: 'post',
       path,
-      summary: `Creates a ${noun}`,
+      summary: `Creates ${withArticle(noun)}`,
       ...described(texts.create),
       status: 201,
       errors: ['overloaded', 'dependency_unavailable'],
@@ -121,7 +123,7 @@ function writingRoutes<F extends TObject, V extends TObject, Given, Stored>(
       id: `replace${name}`,
       method: 'put',
       path: `${path}/{id}`,
-      summary: `Replaces a ${noun}`,
+      summary: `Replaces ${withArticle(noun)}`,
       ...described(texts.replace),
       params: IdParams,
       errors: ['not_found', 'dependency_unavailable'],
@@ -136,7 +138,7 @@ function writingRoutes<F extends TObject, V extends TObject, Given, Stored>(
       id: `delete${name}`,
       method: 'delete',
       path: `${path}/{id}`,
-      summary: `Deletes a ${noun}`,
+      summary: `Deletes ${withArticle(noun)}`,
       ...described(texts.remove),
       role: 'manager',
       params: IdParams,

@@ -31,12 +31,20 @@ export const EVENT_PARAMETERS = {
   priority: ListParameter(PrioritySchema),
   type: ListParameter(EventTypeSchema),
   source: Type.Optional(Type.Array(Type.String({ maxLength: 120 }), { maxItems: 1000 })),
-  application: Type.Optional(Type.String({ maxLength: 300, description: 'application name' })),
+  application: Type.Optional(
+    Type.String({
+      maxLength: 300,
+      description: 'only events of the sources that are linked to this application, by its name',
+    }),
+  ),
   environment: ListParameter(Type.String({ maxLength: 64 }), {
-    description: '`prod` also matches `production`, `staging` `stage`, `dev` `development`',
+    description:
+      'only these environments; `prod` also matches `production`, `staging` `stage`, `dev` `development`',
   }),
   template_id: ListParameter(Type.String({ pattern: '^[0-9a-f]{16}$', maxLength: 16 })),
-  is_error_or_worse: Type.Optional(Type.Boolean({ description: 'true: only ERROR and CRITICAL' })),
+  is_error_or_worse: Type.Optional(
+    Type.Boolean({ description: '`true`: only ERROR and CRITICAL' }),
+  ),
   search: Type.Optional(
     Type.String({
       maxLength: MAX_SEARCH,
@@ -58,7 +66,7 @@ export const EVENT_PARAMETERS = {
     }),
   ),
   start_time: QueryTime('inclusive; default 30 days ago'),
-  end_time: QueryTime('inclusive'),
+  end_time: QueryTime('inclusive; without it the range has no end'),
 }
 
 const EventParametersSchema = Type.Object(EVENT_PARAMETERS)

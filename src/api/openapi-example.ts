@@ -1,4 +1,4 @@
-import type { TSchema } from '@sinclair/typebox'
+import { OptionalKind, type TSchema } from '@sinclair/typebox'
 
 type Node = Readonly<Record<string, unknown>>
 
@@ -50,10 +50,14 @@ function objectExample(node: Node, depth: number): Node {
   const properties = isSchema(node['properties']) ? Object.entries<unknown>(node['properties']) : []
   return Object.fromEntries(
     properties.flatMap(([name, property]) =>
-      isSchema(property) ? [[name, exampleOf(property, depth)]] : [],
+      isSchema(property) && !isReference(property) ? [[name, exampleOf(property, depth)]] : [],
     ),
   )
 }
+
+/** Whether it may be absent and names something by its id, which an example can't know. */
+const isReference = (property: TSchema): boolean =>
+  OptionalKind in property && JSON.stringify(property).includes('"format":"uuid"')
 
 function arrayExample(node: Node, depth: number): readonly unknown[] {
   const { items, minItems } = node

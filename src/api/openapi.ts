@@ -6,6 +6,7 @@ import { collectComponents } from './openapi-components.js'
 import { COLD_HEADER, isMultipart, mayReadCold } from './route.js'
 import type { ApiRoute, MultipartBody } from './route.js'
 import { exampleOf } from './openapi-example.js'
+import { PARAMETER_DESCRIPTIONS } from './parameter-descriptions.js'
 import { closeObjects } from './validation.js'
 
 export interface ExtraOperation {
@@ -156,7 +157,7 @@ function describe({ description, role, limit, tokens }: DocumentedRoute): string
 
 function toParameters(place: 'path' | 'query', schema: TObject | null): Json[] {
   return Object.entries(schema?.properties ?? {}).map(([name, property]) => {
-    const { description, ...rest } = property
+    const { description = PARAMETER_DESCRIPTIONS[name], ...rest } = property
     const isList = property['type'] === 'array'
     return {
       name,

@@ -22,15 +22,15 @@ const CODINGS: Readonly<Record<string, ContentCoding>> = {
   'gzip,deflate': 'gzip',
 }
 
+/** For messages and the reference. */
+export const CONTENT_CODINGS = 'gzip, deflate, br, zstd or snappy'
+
 /** @throws AppError unsupported_media_type for another coding, or several but for `gzip,deflate`, which means one of them */
 export function readContentCoding(headers: HeaderBag): ContentCoding {
   const text = headers.all('content-encoding').join(',').replace(/\s/g, '').toLowerCase()
   const coding = Object.hasOwn(CODINGS, text) ? CODINGS[text] : undefined
   if (coding !== undefined) return coding
-  throw new AppError(
-    'unsupported_media_type',
-    'Content-Encoding must be gzip, deflate, br, zstd or snappy',
-  )
+  throw new AppError('unsupported_media_type', `Content-Encoding must be ${CONTENT_CODINGS}`)
 }
 
 /** Refuses compressed bodies. @throws AppError unsupported_media_type */

@@ -30,9 +30,7 @@ import {
 } from '../schemas/insight.js'
 import { toAnomalyView, toExplanationView, toSnapshotView } from '../insight-views.js'
 
-const AtParameter = Type.Optional(
-  Type.String({ maxLength: 64, description: 'ISO 8601; the state at this time' }),
-)
+const AtParameter = QueryTime('the state at this time; default now')
 const Names = Type.Optional(Type.Array(Type.String({ maxLength: 120 }), { maxItems: 1000 }))
 
 const toMs = (text: string | undefined, name: string): number | null =>
@@ -213,12 +211,20 @@ export const aiInsightRoutes = [
       at: AtParameter,
       state: ListParameter(StateSchema),
       scope: ListParameter(ScopeSchema),
-      kind: ListParameter(KindSchema),
+      kind: ListParameter(KindSchema, { description: 'only these kinds' }),
       source: Names,
       severity: ListParameter(SeveritySchema),
       template_id: Names,
-      min_score: Type.Number({ minimum: 0, maximum: 50, default: 0 }),
-      whole_only: Type.Boolean({ default: false }),
+      min_score: Type.Number({
+        minimum: 0,
+        maximum: 50,
+        default: 0,
+        description: 'only anomalies with this `score` or a greater one',
+      }),
+      whole_only: Type.Boolean({
+        default: false,
+        description: 'whether what is part of a wider anomaly is left out',
+      }),
       ...PageParameters,
     }),
     reply: PageSchema(AnomalySchema),

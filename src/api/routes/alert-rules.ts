@@ -221,6 +221,7 @@ export const alertRuleRoutes = [
     role: 'manager',
     bodyBytes: 8 * 1024 * 1024,
     body: RuleExport,
+    examples: { body: { rules: [EXAMPLE] } },
     reply: Type.Object({ rules: Type.Array(RuleSchema) }),
     errors: ['overloaded', 'dependency_unavailable'],
     handle: async ({ body, principal }, services) => {

@@ -15,7 +15,7 @@ export const alertRoutes = [
     role: 'viewer',
     query: Type.Object({
       read: Type.Optional(
-        Type.Boolean({ description: 'true: only read alerts, false: only unread ones' }),
+        Type.Boolean({ description: '`true`: only read alerts, `false`: only unread ones' }),
       ),
       severity: ListParameter(PrioritySchema),
       rule_id: Type.Optional(Uuid),

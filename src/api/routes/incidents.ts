@@ -36,7 +36,7 @@ const EvidenceSchema = Type.Object({
 })
 
 const StatusSchema = Type.Union(INCIDENT_STATUSES.map((status) => Type.Literal(status)))
-const NoteText = notBlank(10_000)
+const NoteText = { ...notBlank(10_000), examples: ['The provider is informed.'] }
 const OptionalTimestamp = Type.Union([Timestamp, Type.Null()])
 const IdParams = Type.Object({ id: Uuid })
 

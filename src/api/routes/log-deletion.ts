@@ -26,7 +26,11 @@ export const logDeletionRoutes = [
       ...EVENT_PARAMETERS,
       start_time: Time('inclusive'),
       end_time: Time('inclusive, not in the future'),
-      expected: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
+      expected: Type.Integer({
+        minimum: 0,
+        maximum: 1_000_000,
+        description: 'how many events are meant; with any other number nothing is deleted',
+      }),
     }),
     reply: Type.Object({ deleted: Count, remaining: Count }, { title: 'DeletedEvents' }),
     errors: ['count_mismatch', 'dependency_unavailable'],

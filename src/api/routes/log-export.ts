@@ -21,7 +21,7 @@ const ExportParameters = Type.Object({
   ...EVENT_PARAMETERS,
   format: Type.Union(
     EXPORT_FORMATS.map((format) => Type.Literal(format)),
-    { default: 'ndjson' },
+    { default: 'ndjson', description: '`txt`: a line of text for each event' },
   ),
   fields: ListParameter(FieldName, {
     description: `of ${EVENT_FIELDS.join(', ')}, and attributes (\`user.id\`), in this order. Default: all but attributes; for txt timestamp, severity, source, host, message`,

@@ -360,7 +360,11 @@ export const sourceRoutes = [
     path: '/api/sources/{name}/toggle',
     summary: 'Turns ingestion of a source on or off',
     role: 'manager',
-    query: Type.Object({ enabled: Type.Boolean() }),
+    query: Type.Object({
+      enabled: Type.Boolean({
+        description: 'whether its messages are taken; those of a disabled source are dropped',
+      }),
+    }),
     params: NameParams,
     reply: SourceSchema,
     errors: ['not_found', 'dependency_unavailable'],

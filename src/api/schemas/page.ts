@@ -18,9 +18,7 @@ export const QueryTime = (what: string) =>
 /** Query parameters of a list. */
 export const PageParameters = {
   limit: Type.Integer({ minimum: 1, maximum: 200, default: 50 }),
-  cursor: Type.Optional(
-    Type.String({ maxLength: 2_048, description: '`next_cursor` of the page before' }),
-  ),
+  cursor: Type.Optional(Type.String({ maxLength: 2_048 })),
 }
 
 /** Of a page: null at the end of the list. */

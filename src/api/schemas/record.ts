@@ -10,8 +10,11 @@ export function notBlank(maxLength: number): TString {
   })
 }
 
-export const Title = notBlank(300)
-export const Description = Type.String({ maxLength: 20_000 })
+export const Title = { ...notBlank(300), examples: ['Checkouts fail in eu-west'] }
+export const Description = Type.String({
+  maxLength: 20_000,
+  examples: ['The payment service has timed out since 09:28.'],
+})
 export const EventIds = Type.Array(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }), {
   maxItems: 1_000,
 })

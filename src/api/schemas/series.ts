@@ -17,7 +17,7 @@ export const Count = Type.Integer({ minimum: 0 })
 export const Percent = Type.Number({ minimum: 0, maximum: 100 })
 
 export const SourceFilter = Type.Optional(
-  Type.Array(Type.String({ maxLength: 120 }), { maxItems: 1000, description: 'source names' }),
+  Type.Array(Type.String({ maxLength: 120 }), { maxItems: 1000 }),
 )
 
 export const TimeBucket = Type.Object(

@@ -14,10 +14,15 @@ export const Email = Type.String({ minLength: 3, maxLength: 320, examples: ['ann
 export const NewPassword = Type.String({
   minLength: MIN_PASSWORD_CHARACTERS,
   maxLength: MAX_PASSWORD_CHARACTERS,
+  examples: ['a new password of ann'],
 })
 
 /** A password to be checked; it need not fit the policy for new ones. */
-export const GivenPassword = Type.String({ minLength: 1, maxLength: MAX_GIVEN_CHARACTERS })
+export const GivenPassword = Type.String({
+  minLength: 1,
+  maxLength: MAX_GIVEN_CHARACTERS,
+  examples: ['a password of ann'],
+})
 
 /** A code of a second factor. */
 export const Code = Type.String({

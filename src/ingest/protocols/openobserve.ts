@@ -16,8 +16,8 @@ function decodeOpenObserve(bytes: Buffer, context: DecodeContext, sink: EventSin
 
 const paramsOf = ({ params }: RequestHead): string => new URLSearchParams(params).toString()
 
-function toOpenObserveReply({ accepted, rejected }: BodyResult): Reply {
-  const status = [{ name: 'default', successful: accepted, failed: rejected }]
+function toOpenObserveReply({ accepted, rejected }: BodyResult, { params }: RequestHead): Reply {
+  const status = [{ name: params['stream'], successful: accepted, failed: rejected }]
   return { status: 200, json: { code: 200, status } }
 }
 

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 
+import { describeApi } from '../../../src/api/description.js'
 import { isMultipart } from '../../../src/api/route.js'
 import { allRoutes } from '../../../src/api/routes.js'
 import { exampleOf } from '../../../src/api/openapi-example.js'
@@ -29,5 +30,20 @@ void test('the example of every body and reply fits its schema', (t) => {
     validator.json(reply)(examples?.reply ?? exampleOf(reply), errors)
     t.same(errors, [], `reply of ${id}`)
   }
+  t.end()
+})
+
+// oxlint-disable typescript/no-explicit-any -- the document
+void test('every parameter, tag and operation says what it is', (t) => {
+  const { paths, tags } = JSON.parse(JSON.stringify(describeApi('0')))
+  const operations = Object.values<any>(paths).flatMap((item) => Object.values<any>(item))
+  t.ok(operations.length > 130, `${operations.length} operations`)
+  for (const { operationId, summary, parameters } of operations) {
+    t.match(summary, /^[A-Z].*[^.]$/, operationId)
+    t.notMatch(summary, /\b[Aa] [aeio]|\ban [^aeioAEIO]/, operationId)
+    for (const { name, description } of parameters)
+      t.match(description, /\S/, `${operationId}: ${name}`)
+  }
+  for (const { name, description } of tags) t.match(description, /^[A-Z].*[^.]$/, name)
   t.end()
 })
