@@ -229,8 +229,8 @@ export const logRoutes = [
     tag: 'logs',
     summary: 'Explains the priority of an event',
     description:
-      'The current ordinal logistic model, whose score is the sum of the contributions (severity, words of ' +
-      'the template, rarity, burst, and the learned effect of corrections). `template_priority` is the ' +
+      '`model` is what the ordinal logistic model says of the event now. Its `score` is the sum of the `contributions`: ' +
+      'severity, words of the template, rarity, burst, and what was learned from corrections. `template_priority` is the ' +
       'corrected priority of the template, which takes precedence over the model.',
     role: 'viewer',
     question: 'rollup',
@@ -269,7 +269,12 @@ export const logRoutes = [
     bodyBytes: 64 * 1024,
     params: EventIdParams,
     body: Type.Object(
-      { priority: PrioritySchema, reason: Type.Optional(Type.String({ maxLength: 65_536 })) },
+      {
+        priority: PrioritySchema,
+        reason: Type.Optional(
+          Type.String({ maxLength: 65_536, examples: ['retried by the client'] }),
+        ),
+      },
       { additionalProperties: false },
     ),
     reply: EventDetail,

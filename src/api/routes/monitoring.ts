@@ -213,8 +213,10 @@ const views = [
     path: '/api/monitoring/health',
     summary: 'State of the service and of its dependencies',
     description:
-      'The service is down (503) without ClickHouse, the queue on disk (`spool`) or the workers, and degraded without ' +
-      'the shared state (Redis), or where alert rules are not evaluated, a channel fails or notices were dropped (`alerts`). ' +
+      'The service is down (503) without ClickHouse, the write-ahead log (`spool`) or the worker threads. It is degraded ' +
+      'without the shared state in Redis (`state`), while ClickHouse takes no rows, cold storage does not answer or ' +
+      '`MAX_DISK` has dropped days (`clickhouse`), while acknowledged events wait for more than a minute (`spool`), and while ' +
+      'alert rules are not evaluated, a channel fails or notices were dropped (`alerts`). ' +
       'Latencies, details and where the collector is are shown to authenticated callers. Answers within two seconds.',
     role: 'public',
     reply: HealthSchema,
