@@ -25,5 +25,5 @@ export const PARAMETER_DESCRIPTIONS: Readonly<Record<string, string>> = {
   template_id: '`template_id` of an event',
   trace_id: '`trace_id` of an event, in any case',
   type: 'only these types',
-  window: 'length of the time range',
+  window: 'length of the time range, which ends now',
 }

@@ -244,7 +244,11 @@ export const logMetaRoutes = [
     role: 'viewer',
     question: 'rollup',
     query: Type.Object({
-      window: Type.Union(WindowSchema.anyOf, { default: '24h' }),
+      window: Type.Union(WindowSchema.anyOf, {
+        default: '24h',
+        description:
+          'with `granularity=auto` it determines the step; `limit` and `offset` say which buckets are listed',
+      }),
       granularity: Type.Union([Type.Literal('auto'), ...GranularitySchema.anyOf], {
         default: 'auto',
         description: 'step of the buckets',

@@ -217,7 +217,8 @@ const views = [
       'without the shared state in Redis (`state`), while ClickHouse takes no rows, cold storage does not answer or ' +
       '`MAX_DISK` has dropped days (`clickhouse`), while acknowledged events wait for more than a minute (`spool`), and while ' +
       'alert rules are not evaluated, a channel fails or notices were dropped (`alerts`). ' +
-      'Latencies, details and where the collector is are shown to authenticated callers. Answers within two seconds.',
+      'Latencies, details and where the collector is are shown to authenticated callers, but not to API tokens that are ' +
+      'limited to sources. Answers within two seconds.',
     role: 'public',
     reply: HealthSchema,
     alsoStatuses: [503],
