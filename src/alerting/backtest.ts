@@ -38,7 +38,7 @@ export type RunBacktest = ReturnType<typeof createBacktest>
 export const createBacktest =
   (counts: CountReader) =>
   async (fields: RuleFields, days: number, signal: AbortSignal): Promise<Backtest> => {
-    const plan = coarsePlan(checkedFields(fields, 'rule/'))
+    const plan = coarsePlan(checkedFields(fields, 'rule.'))
     const endMs = Math.floor(Date.now() / plan.everyMs) * plan.everyMs
     const fromMs = endMs - days * DAY_MS
     // Nothing is late here, so that each range is read once.
@@ -121,5 +121,5 @@ function createReading(counts: CountReader, tracked: TrackedRule, signal: AbortS
 const refusal = (cause: Error): AppError =>
   new AppError('validation_error', `the rule can not be tested: ${cause.message}`, {
     cause,
-    details: { errors: [{ in: 'body', path: 'rule/q', message: cause.message }] },
+    details: { errors: [{ in: 'body', path: 'rule.q', message: cause.message }] },
   })

@@ -93,7 +93,7 @@ function changeCounters(
 }
 
 function ratioCounters(line: string, query: Query): readonly Counter[] | RuleFault {
-  const part = readLine('kind/part', line)
+  const part = readLine('kind.part', line)
   return 'path' in part ? part : [counting(allOf([query, part.query])), counting(query)]
 }
 
@@ -102,13 +102,13 @@ function newTemplateCounters(
   query: Query,
 ): readonly Counter[] | RuleFault {
   const age = after === undefined ? ' new:1h' : ''
-  const found = readLine('kind/min_severity', `severity>=${least.toLowerCase()}${age}`)
+  const found = readLine('kind.min_severity', `severity>=${least.toLowerCase()}${age}`)
   if ('path' in found) return found
   const counter = counting(allOf([query, found.query]))
   if (after === undefined) return [counter]
   const unseenMs = toMs(after)
   return unseenMs < HOUR_MS || unseenMs > 30 * DAY_MS
-    ? { path: 'kind/also_reappeared_after', message: 'is from 1h to 30d' }
+    ? { path: 'kind.also_reappeared_after', message: 'is from 1h to 30d' }
     : [{ ...counter, unseenMs }]
 }
 type NewTemplateKind = Extract<Kind, { type: 'new_template' }>
@@ -136,7 +136,7 @@ function readMetric(
   const field = toField(argument.trim())
   if (isNumberFunction(of) && field.kind === 'attribute') return { of, attribute: field.name }
   const message = `must be one of ${NUMBER_FUNCTIONS.join(', ')} of an attribute, as in p95(duration_ms)`
-  return { path: 'kind/metric', message }
+  return { path: 'kind.metric', message }
 }
 
 export function readLine(path: string, line: string): { readonly query: Query } | RuleFault {
@@ -161,7 +161,7 @@ export function excessOf({ q = '', kind }: Pick<RuleFields, 'q' | 'kind'>): Rule
   const own = excessIn('q', q, EVERYTHING)
   if (own !== null || kind.type !== 'ratio') return own
   // The part is asked for together with the line.
-  return excessIn('kind/part', kind.part, parseQuery(q).query ?? EVERYTHING)
+  return excessIn('kind.part', kind.part, parseQuery(q).query ?? EVERYTHING)
 }
 
 function excessIn(path: string, line: string, beside: Query): RuleFault | null {

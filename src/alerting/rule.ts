@@ -128,10 +128,10 @@ function notifyOf({ notify }: RuleFields): Plan['notify'] {
 
 function notifyFault({ notify }: Plan): RuleFault | null {
   const { waitMs, intervalMs, repeatMs } = notify
-  if (waitMs > HOUR_MS) return { path: 'notify/group_wait', message: 'is at most 1h' }
-  if (intervalMs > DAY_MS) return { path: 'notify/group_interval', message: 'is at most 1d' }
+  if (waitMs > HOUR_MS) return { path: 'notify.group_wait', message: 'is at most 1h' }
+  if (intervalMs > DAY_MS) return { path: 'notify.group_interval', message: 'is at most 1d' }
   if (repeatMs > 0 && (repeatMs < MINUTE_MS || repeatMs > 30 * DAY_MS))
-    return { path: 'notify/repeat', message: 'is from 1m to 30d, or `never`' }
+    return { path: 'notify.repeat', message: 'is from 1m to 30d, or `never`' }
   return null
 }
 
@@ -155,7 +155,7 @@ export const isAgainstPast = (kind: Kind): boolean =>
   kind.type === 'change' && (kind.against ?? 'before') !== 'before'
 
 const windowPath = ({ rule: { fields } }: Plan): string =>
-  fields.kind.type === 'absence' ? 'kind/for' : 'kind/window'
+  fields.kind.type === 'absence' ? 'kind.for' : 'kind.window'
 
 function everyFault(plan: Plan): RuleFault | null {
   const { everyMs, windowMs, nOfM } = plan
@@ -179,7 +179,7 @@ function spanFault(plan: Plan): RuleFault | null {
     return { path, message: 'is from 10s to 24h' }
   if (kind.type === 'absence')
     return spanMs > MAX_KNOWN_MS || spanMs < windowMs
-      ? { path: 'kind/known', message: 'is from `for` to 7d' }
+      ? { path: 'kind.known', message: 'is from `for` to 7d' }
       : null
   return spanMs > MAX_WINDOW_MS ? { path, message: 'is at most 12h' } : null
 }
@@ -190,7 +190,7 @@ function shareFault({ kind }: RuleFields): RuleFault | null {
   const { fire, recover = fire } = kind
   const isShare = (value: number): boolean => value >= 0 && value <= 1
   if (isShare(fire) && isShare(recover)) return null
-  return { path: isShare(fire) ? 'kind/recover' : 'kind/fire', message: 'is a share, from 0 to 1' }
+  return { path: isShare(fire) ? 'kind.recover' : 'kind.fire', message: 'is a share, from 0 to 1' }
 }
 
 function groupFault({ kind, group_by: groupBy = [] }: RuleFields): RuleFault | null {

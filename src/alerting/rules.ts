@@ -42,7 +42,7 @@ export function createRules({ channels, ...deps }: RuleDeps): Rules {
     ...rules,
     async import(userId, all) {
       const pairs = withReplaced(all, inOrder(rules.list()))
-      pairs.forEach(([fields, known], i) => checked(fields, known?.fields ?? null, `rules/${i}/`))
+      pairs.forEach(([fields, known], i) => checked(fields, known?.fields ?? null, `rules.${i}.`))
       const made: Rule[] = []
       for (const [fields, known] of pairs)
         made.push(
@@ -96,7 +96,7 @@ function checkChannels(
     notify?.channels.findIndex((id) => !had.includes(id) && known.channels.find(id) === null) ?? -1
   if (unknown >= 0)
     throw wrong({
-      path: `${known.at}notify/channels/${unknown}`,
+      path: `${known.at}notify.channels.${unknown}`,
       message: 'is not the id of a channel',
     })
 }

@@ -303,7 +303,7 @@ beside('a back-test says what a rule would have done', async (t) => {
   const wrong = await call('POST /api/alert-rules/backtest', {
     json: { rule: { ...fields, q: '(' } },
   })
-  t.match(wrong.body.detail.details.errors, [{ path: 'rule/q' }])
+  t.match(wrong.body.detail.details.errors, [{ path: 'rule.q' }])
 })
 
 beside('a rule that was changed or deleted does not go on firing', async (t) => {
@@ -374,7 +374,7 @@ t.test('rules are checked, exported and imported', async (t) => {
   const wrong = { rules: [...exported.rules, { ...exported.rules[0], name: 'bad', q: '(' }] }
   const refused = await call('POST /api/alert-rules/import', { json: wrong })
   t.equal(refused.status, 422)
-  t.match(refused.body.detail.details.errors, [{ path: `rules/${exported.rules.length}/q` }])
+  t.match(refused.body.detail.details.errors, [{ path: `rules.${exported.rules.length}.q` }])
   const kind = { type: 'threshold', window: '1m', op: '>', fire: 1 }
   const twins = [1, 2].map((n) => rule({ name: 'twin', q: `host:twin-${n}`, kind }))
   const makeTwins = () => call('POST /api/alert-rules/import', { json: { rules: twins } })
@@ -391,11 +391,11 @@ t.test('rules are checked, exported and imported', async (t) => {
   for (const [path, json, at] of [
     ['POST /api/alert-rules', untold, ''],
     [`PUT /api/alert-rules/${made[0][0]}`, untold, ''],
-    ['POST /api/alert-rules/import', { rules: [untold] }, 'rules/0/'],
+    ['POST /api/alert-rules/import', { rules: [untold] }, 'rules.0.'],
   ] as const) {
     const { status, body } = await call(path, { json })
     t.equal(status, 422)
-    t.match(body.detail.details.errors, [{ path: `${at}notify/channels/0` }])
+    t.match(body.detail.details.errors, [{ path: `${at}notify.channels.0` }])
   }
   t.equal((await call(`GET /api/alert-rules/${channels[0]}/history`)).status, 404)
   t.same((await call(`GET /api/alert-rules/${made[0][0]}/history`)).body.items, [])
