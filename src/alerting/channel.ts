@@ -78,7 +78,8 @@ const GivenTarget = Type.Union([
   Type.Object(
     {
       type: Type.Literal('alertmanager', {
-        description: 'the API v2 of Prometheus Alertmanager, which is told again each minute',
+        description:
+          'the API v2 of Prometheus Alertmanager, to which firing alerts are sent again each minute',
       }),
       url: Type.String({
         ...Url,

@@ -95,11 +95,14 @@ export const RuleFields = Type.Object(
           repeat: Type.Optional(
             Type.Union([Duration, Type.Literal('never')], {
               description:
-                'after which a channel is told again that an alert fires; from 1m to 30d, default 4h',
+                'after which a channel is notified again of a firing alert; from 1m to 30d, default 4h',
             }),
           ),
         },
-        { ...closed, description: 'the channels that are told when a group fires and resolves' },
+        {
+          ...closed,
+          description: 'the channels that are notified when a group fires and when it resolves',
+        },
       ),
     ),
     opens: Type.Optional(Type.Literal('incident', { description: 'each alert opens an incident' })),

@@ -117,7 +117,7 @@ export const oidcRoutes = [
     summary: 'Takes the answer of a provider, and sends the browser to the page',
     description:
       'The redirect URI that the provider has to know: `PUBLIC_URL/api/auth/oidc/{provider}/callback`. Sets the cookies of a ' +
-      'log-in; what goes wrong is told to the page as `login_error`, the code of an error.',
+      'login. In case of an error the page gets its code as `login_error`.',
     role: 'public',
     limit: 'login_limit',
     // Providers add parameters of their own.

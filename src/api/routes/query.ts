@@ -88,8 +88,8 @@ const ParsedQuery = Type.Object(
     error: Type.Union([QueryFault, Type.Null()]),
     hints: Type.Array(QueryFault, {
       description:
-        'attributes that are called like a built-in field, words that look like one, and a regular expression for short time ' +
-        'ranges only',
+        'what may have been meant otherwise: attributes and words that look like a built-in field, a `!` that excludes nothing, ' +
+        'a range without values, and a regular expression that only a time range of at most an hour allows',
     }),
     completion: Type.Union([QueryCompletion, Type.Null()], {
       description: 'what can be typed at `position`; null without it',

@@ -99,7 +99,7 @@ export const quietRoutes = [
     texts: {
       list: 'Those that ended more than 30 days ago are deleted.',
       create:
-        'Alerts that it means go on firing and resolving, and no channel is told. What still fires when it ends is told ' +
+        'Alerts that match go on firing and resolving, but no channel is notified. What still fires when it ends is sent ' +
         'then. To mute a rule, match its `rule_id`; to mute a group or a template, its fields too.',
     },
     documents: ({ silences }) => silences,

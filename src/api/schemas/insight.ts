@@ -91,13 +91,13 @@ export const ContributionSchema = Type.Object({
   name: Type.String(),
   text: OrNull(Type.String({ description: 'text of a template' })),
   before: Type.Number({ description: 'occurrences an hour in the hours that it is compared with' }),
-  during: Type.Number({ description: 'occurrences an hour in its span' }),
-  explains: Type.Number({ description: 'share of the change of the sum; 1 = all of it' }),
+  during: Type.Number({ description: 'occurrences an hour during the anomaly or time range' }),
+  explains: Type.Number({ description: 'share of the whole change; 1 = all of it' }),
   share_before: Share,
   share_during: Share,
   has_more_errors: Type.Boolean({
     description:
-      'notably more of it are errors than before; these are listed first. Of a span alone',
+      'only of a time range: the share of errors is notably higher than before; such ones are listed first',
   }),
 })
 
