@@ -11,9 +11,11 @@ import { nameOf } from '../model/schemas.js'
 import type { Seal } from '../coordination/seal.js'
 import { templateFault } from './template.js'
 
+const AN_URL = 'an http or https URL without blanks and `@`'
 const Url = Type.String({
   pattern: '^https?://[^\\s@]+$',
   maxLength: 2_000,
+  description: AN_URL,
   examples: ['https://hooks.example.com/alerts'],
 })
 const Secret = Type.String({ minLength: 1, maxLength: 2_000, description: 'in no reply' })
@@ -57,7 +59,9 @@ const GivenTarget = Type.Union([
         description: 'the id of a channel, or its name with `#`',
         examples: ['C024BE91L'],
       }),
-      url: Type.Optional(Type.String({ ...Url, description: 'default https://slack.com/api' })),
+      url: Type.Optional(
+        Type.String({ ...Url, description: `${AN_URL}; default https://slack.com/api` }),
+      ),
     },
     closed,
   ),
@@ -68,6 +72,7 @@ const GivenTarget = Type.Union([
         Type.String({
           pattern: '^[^\\s@<>(),;:"]{1,64}@[A-Za-z0-9.-]{1,190}$',
           maxLength: 254,
+          description: 'an e-mail address',
           examples: ['oncall@example.com'],
         }),
         { minItems: 1, maxItems: 20, uniqueItems: true },
@@ -83,7 +88,7 @@ const GivenTarget = Type.Union([
       }),
       url: Type.String({
         ...Url,
-        description: 'without `/api/v2`',
+        description: `${AN_URL}, and without \`/api/v2\``,
         examples: ['http://alertmanager:9093'],
       }),
     },
@@ -101,7 +106,10 @@ const GivenTarget = Type.Union([
       type: Type.Literal('pagerduty'),
       secret: needed(Secret, 'the routing key'),
       url: Type.Optional(
-        Type.String({ ...Url, description: 'default https://events.pagerduty.com/v2/enqueue' }),
+        Type.String({
+          ...Url,
+          description: `${AN_URL}; default https://events.pagerduty.com/v2/enqueue`,
+        }),
       ),
     },
     closed,
@@ -124,7 +132,7 @@ export const ChannelFields = Type.Object(
       Type.String({
         pattern: '^[0-9a-f]{8}-[0-9a-f-]{27}$',
         maxLength: 36,
-        description: 'the channel that gets the notices that this one can not deliver',
+        description: 'the id of the channel that gets the notices that this one can not deliver',
       }),
     ),
     template: Type.Optional(

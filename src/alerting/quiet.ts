@@ -12,7 +12,12 @@ import { createDocuments, DocumentOf, type Document, type Documents } from '../r
 import type { Records } from '../records/newest-first.js'
 import { Matchers, matchesAll, type Labels } from './matchers.js'
 
-const Reason = Type.String({ minLength: 1, maxLength: 500, pattern: '\\S' })
+const Reason = Type.String({
+  minLength: 1,
+  maxLength: 500,
+  pattern: '\\S',
+  description: 'text of more than blanks',
+})
 
 const Silence = Type.Object({
   matchers: Matchers,

@@ -26,6 +26,7 @@ export const RuleFields = Type.Object(
       Type.String({
         maxLength: 2_000,
         pattern: '^https?://',
+        description: 'an http or https URL, which notices have',
         examples: ['https://wiki.example.com/runbooks/checkout'],
       }),
     ),
@@ -76,6 +77,7 @@ export const RuleFields = Type.Object(
             Type.String({
               pattern: '^[0-9a-f]{8}-[0-9a-f-]{27}$',
               maxLength: 36,
+              description: 'the id of a channel',
               examples: ['3f1c9a52-7f0e-4a51-9a7e-2f6f0b8f4c11'],
             }),
             {

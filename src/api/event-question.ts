@@ -18,7 +18,7 @@ import { findExcess, findLoneRegex, type Excess } from '../query/limits.js'
 import { MAX_LINE, parseQuery, type Parsed } from '../query/parser.js'
 import type { EventContext } from './event-context.js'
 import { parseQueryTime } from './query-time.js'
-import { ListParameter, QueryTime } from './schemas/page.js'
+import { ListParameter, QueryTime, hexId } from './schemas/page.js'
 
 const DEFAULT_SPAN_MS = 30 * DAY_MS
 const MAX_SEARCH = 1000
@@ -41,7 +41,7 @@ export const EVENT_PARAMETERS = {
     description:
       'only these environments; `prod` also matches `production`, `staging` `stage`, `dev` `development`',
   }),
-  template_id: ListParameter(Type.String({ pattern: '^[0-9a-f]{16}$', maxLength: 16 })),
+  template_id: ListParameter(hexId('the id of a template')),
   is_error_or_worse: Type.Optional(
     Type.Boolean({ description: '`true`: only ERROR and CRITICAL' }),
   ),

@@ -244,7 +244,9 @@ function toPath({ instancePath, params }: ErrorObject): string {
 function toMessage({ keyword, params, message, schema, parentSchema }: ErrorObject): string {
   switch (keyword) {
     case 'pattern':
-      return `must be ${String(parentSchema?.['description'] ?? `like ${String(schema)}`)}`
+      return `must be ${String(parentSchema?.['description'])}`
+    case 'format':
+      return schema === 'uuid' ? 'must be a UUID' : `must be a ${String(schema)}`
     case 'required':
       return 'is required'
     case 'additionalProperties':

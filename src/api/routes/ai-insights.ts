@@ -12,7 +12,7 @@ import {
   invalid,
   readEventQuestion,
 } from '../event-question.js'
-import { ListParameter, PageParameters, PageSchema, QueryTime } from '../schemas/page.js'
+import { hexId, ListParameter, PageParameters, PageSchema, QueryTime } from '../schemas/page.js'
 import { Timestamp } from '../schemas/event.js'
 import { Count } from '../schemas/series.js'
 import { DAY_MS } from '../../model/time.js'
@@ -268,7 +268,7 @@ export const aiInsightRoutes = [
       '`explains` is the share of the change that a template, source or host makes up. Counts are hourly.',
     role: 'viewer',
     question: 'rollup',
-    params: Type.Object({ anomaly_id: Type.String({ pattern: '^[0-9a-f]{16}$' }) }),
+    params: Type.Object({ anomaly_id: hexId('the `id` of an anomaly') }),
     reply: Type.Object({ anomaly: AnomalySchema, ...ExplanationSchema.properties }),
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params, signal }, { insights }) => {

@@ -7,7 +7,7 @@ import type { TemplateNotesRecord } from '../../records/template-notes.js'
 import { readSources } from '../event-question.js'
 import { route } from '../route.js'
 import { parseQueryTime } from '../query-time.js'
-import { ListParameter, QueryTime } from '../schemas/page.js'
+import { hexId, ListParameter, QueryTime } from '../schemas/page.js'
 import type { Services } from '../services.js'
 import { EventItem, Timestamp } from '../schemas/event.js'
 import { PrioritySchema } from '../../model/schemas.js'
@@ -23,7 +23,7 @@ import {
 } from '../schemas/series.js'
 
 const SAMPLES = 5
-const TemplateId = Type.String({ pattern: '^[0-9a-f]{16}$' })
+const TemplateId = hexId('the id of a template')
 
 const SpanEnd = Type.Union([Timestamp, Type.Null()], {
   description: 'the buckets cover the time from `start` up to `end`; null without buckets',

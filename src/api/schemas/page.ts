@@ -6,6 +6,14 @@ const MAX_VALUES = 100
 export const ListParameter = <T extends TSchema>(item: T, options: ArrayOptions = {}) =>
   Type.Optional(Type.Array(item, { maxItems: MAX_VALUES, ...options }))
 
+/** The id of a template or an anomaly. */
+export const hexId = (what: string) =>
+  Type.String({
+    pattern: '^[0-9a-f]{16}$',
+    maxLength: 16,
+    description: `${what}: 16 hexadecimal digits`,
+  })
+
 /** A query parameter that `parseQueryTime` reads. */
 export const QueryTime = (what: string) =>
   Type.Optional(

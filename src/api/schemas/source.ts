@@ -6,7 +6,12 @@ import { Timestamp } from './event.js'
 
 const NO_CONTROL = '^[^\\u0000-\\u001f\\u007f]*$'
 
-export const SourceName = Type.String({ minLength: 1, maxLength: 120, pattern: NO_CONTROL })
+export const SourceName = Type.String({
+  minLength: 1,
+  maxLength: 120,
+  pattern: NO_CONTROL,
+  description: 'the name of a source, without control characters',
+})
 /** The source names that ingest accepts. */
 export const NewSourceName = nameOf(120)
 export const SourceTypeSchema = Type.Union([
@@ -18,6 +23,7 @@ export const SourceTypeSchema = Type.Union([
 export const Connector = Type.String({
   pattern: '^[a-z0-9][a-z0-9-]{0,63}$',
   maxLength: 64,
+  description: 'lower-case letters, digits and -',
   examples: ['custom', 'jira', 'prometheus', 'azure-devops'],
 })
 export const Uuid = Type.String({ format: 'uuid' })

@@ -33,6 +33,23 @@ void test('the example of every body and reply fits its schema', (t) => {
   t.end()
 })
 
+void test('what must fit a pattern says in words what it must be', (t) => {
+  const patterns = allRoutes.flatMap(({ id, query, params, body }) =>
+    [...withPattern([query, params, body])].map((schema) => ({ id, schema })),
+  )
+  t.ok(patterns.length > 50, `${patterns.length} patterns`)
+  for (const { id, schema } of patterns)
+    t.match(Object(schema).description, /^(?:an?|the|text|\d+|`|lower-case|source,)[ \w]/, id)
+  t.end()
+})
+
+/** Every schema with a pattern. */
+function* withPattern(value: unknown): Generator<object> {
+  if (typeof value !== 'object' || value === null) return
+  if ('pattern' in value && typeof value.pattern === 'string') yield value
+  for (const child of Object.values(value)) yield* withPattern(child)
+}
+
 // oxlint-disable typescript/no-explicit-any -- the document
 void test('every parameter, tag and operation says what it is', (t) => {
   const { paths, tags } = JSON.parse(JSON.stringify(describeApi('0')))
