@@ -232,3 +232,31 @@ t.test('the requests that README and guides show can be made as they stand', asy
   }
   t.ok(requests >= 30, `${requests} requests`)
 })
+
+t.test('the paths of the API, scripts and files that README and guides name exist', async (t) => {
+  const { paths } = JSON.parse(JSON.stringify(describeApi('0')))
+  const { scripts } = JSON.parse(read('package.json'))
+  let names = 0
+  for (const file of ['README.md', ...GUIDES.map((name) => `src/docs/${name}.md`)]) {
+    if (file === 'src/docs/changes.md') continue
+    const text = read(file)
+    for (const [what, method = '', path = ''] of text.matchAll(/`([A-Z]+) \/(api\/[^\s`?…]+)`/g)) {
+      names += 1
+      const asked = path.slice('api/'.length)
+      const known = Object.keys(paths).filter((one) => matches(one, asked))
+      t.ok(
+        known.some((one) => method.toLowerCase() in paths[one]),
+        `${file}: ${what}`,
+      )
+    }
+    for (const [what, name = ''] of text.matchAll(/npm run (?:-s )?([a-z][a-z:-]*)/g)) {
+      names += 1
+      t.ok(name in scripts, `${file}: ${what}`)
+    }
+    for (const [, path = ''] of text.matchAll(/`((?:bench|deploy|schema|src)\/[\w./-]+)`/g)) {
+      names += 1
+      if (file !== 'src/docs/asvs.md') t.ok(existsSync(join(root, path)), `${file}: ${path}`)
+    }
+  }
+  t.ok(names > 150, `${names} names`)
+})
