@@ -30,9 +30,7 @@ export const PageParameters = {
 }
 
 /** Of a page: null at the end of the list. */
-export const NextCursor = Type.Union([Type.String(), Type.Null()], {
-  examples: ['T_4pk7JGCr6h7Q164-_6snsidHNNcyI6MTc5NTY5Nzg2NDIwMiwiaWQiOjQ4ODd9'],
-})
+export const NextCursor = Type.Union([Type.String(), Type.Null()])
 
 /** Reply of a list. */
 export const PageSchema = <T extends TSchema>(item: T) =>

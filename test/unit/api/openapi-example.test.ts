@@ -33,6 +33,25 @@ void test('the example of every body and reply fits its schema', (t) => {
   t.end()
 })
 
+void test('the example of an id, a token or a cursor looks like one', (t) => {
+  let ids = 0
+  for (const { id, body, reply, examples } of allRoutes) {
+    const shown = [
+      body === null || isMultipart(body) ? null : (examples?.body ?? exampleOf(body)),
+      examples?.reply ?? exampleOf(reply),
+    ]
+    JSON.stringify(shown, (name, value: unknown) => {
+      const isId = /(?:^|_)(?:ids?|token|cursor)$|[^p]_by$/.test(name)
+      if (!isId || typeof value !== 'string') return value
+      ids += 1
+      t.match(value, /\d/, `${id}: ${name}`)
+      return value
+    })
+  }
+  t.ok(ids > 100, `${ids} ids`)
+  t.end()
+})
+
 void test('what must fit a pattern says in words what it must be', (t) => {
   const patterns = allRoutes.flatMap(({ id, query, params, body }) =>
     [...withPattern([query, params, body])].map((schema) => ({ id, schema })),
