@@ -27,7 +27,7 @@ export type Questions = <T>(
  */
 export function createQuestions(perUser: number): Questions {
   const refusal = (): Error =>
-    new AppError('overloaded', 'too many questions of this user wait for an answer', {
+    new AppError('overloaded', 'too many queries of this user wait for an answer', {
       retryAfterS: 2,
     })
   const limits = { perKey: perUser, waitingPerKey: WAITING_PER_USER, refusal }

@@ -137,7 +137,7 @@ export const logExportRoutes = [
     method: 'get',
     path: '/api/logs/export',
     tag: 'logs',
-    summary: 'All events of a question as a file',
+    summary: 'All events of a query as a file',
     description:
       'Takes the parameters of `GET /api/logs` and sends every event, as the client reads it. The last line is ' +
       '`{"complete":true,"rows":n}`, in CSV and text behind `# `; without it the file is not complete. It goes on with ' +
