@@ -151,7 +151,7 @@ const OF_TOKENS = {
 function describe({ description, role, limit, tokens }: DocumentedRoute): string {
   const who = role === 'public' ? 'Needs no token.' : `Needs the role ${role}.`
   const access = who + (tokens === undefined ? '' : OF_TOKENS[tokens])
-  const limited = limit === 'none' ? '' : ` Limited by \`${limit}\`.`
+  const limited = limit === 'none' ? '' : ` Limited by the setting \`${limit.toUpperCase()}\`.`
   return [description, access + limited].filter((text) => text !== undefined).join('\n\n')
 }
 

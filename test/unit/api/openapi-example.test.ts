@@ -5,6 +5,7 @@ import { isMultipart } from '../../../src/api/route.js'
 import { allRoutes } from '../../../src/api/routes.js'
 import { exampleOf } from '../../../src/api/openapi-example.js'
 import { createValidator, type FieldError } from '../../../src/api/validation.js'
+import { settingsHelp } from '../../../src/config.js'
 
 void test('the schemas of every query, path and form compile', (t) => {
   const validator = createValidator()
@@ -74,7 +75,10 @@ void test('every parameter, tag and operation says what it is', (t) => {
   const { paths, tags } = JSON.parse(JSON.stringify(describeApi('0')))
   const operations = Object.values<any>(paths).flatMap((item) => Object.values<any>(item))
   t.ok(operations.length > 130, `${operations.length} operations`)
-  for (const { operationId, summary, parameters } of operations) {
+  const settings = settingsHelp().map(({ env }) => env)
+  for (const { operationId, summary, description, parameters } of operations) {
+    for (const [, name = ''] of description.matchAll(/the setting `(\w+)`/g))
+      t.ok(settings.includes(name), `${operationId}: ${name}`)
     t.match(summary, /^[A-Z].*[^.]$/, operationId)
     t.notMatch(summary, /\b[Aa] [aeio]|\ban [^aeioAEIO]/, operationId)
     for (const { name, description } of parameters)
