@@ -4,8 +4,8 @@ import { allRoutes } from './routes.js'
 
 const ABOUT = `Log analytics on ClickHouse: ingest, template mining, deduplication, priorities, queries.
 
-**Errors** have one form, \`{"detail": {"message", "code", "details"}}\`. **Times** are ISO 8601 in UTC with
-milliseconds. **Lists** of unbounded length are paged by keyset: pass \`next_cursor\` back as \`cursor\`; a cursor
+**Errors** have one form, \`{"detail": {"message", "code", "details"}}\`. **Times** of replies are ISO 8601 in UTC with
+milliseconds; those of requests may have any offset, and those of parameters be relative, such as \`now-1h\`. **Lists** of unbounded length are paged by keyset: pass \`next_cursor\` back as \`cursor\`; a cursor
 is valid only with the filters of the page that returned it. **Repeated parameters** may be written \`severity=ERROR&severity=CRITICAL\` or
 \`severity=ERROR,CRITICAL\`.
 
