@@ -100,26 +100,19 @@ class Parser {
         before = token
         continue
       }
-      if (!this.#isOperand()) break
+      if (!this.#isOperand()) {
+        if (token !== undefined && nodes.length === 0) throw emptiness(token)
+        return allOf(nodes)
+      }
       nodes.push(this.#clause(depth))
       before = null
     }
-    if (nodes.length === 0) throw this.#emptiness()
-    return allOf(nodes)
   }
 
   /** Whether a clause begins here, be it a wrong one. */
   #isOperand(): boolean {
     const kind = this.#next?.kind
     return kind !== undefined && kind !== 'or' && kind !== 'and' && kind !== 'close'
-  }
-
-  /** Why there is no clause here. */
-  #emptiness(): SyntaxFault {
-    const token = this.#next
-    if (token === undefined) throw new Error('bug: a clause is expected only before a token')
-    if (token.kind === 'or') return new SyntaxFault(token, 'there is nothing before OR', '')
-    return new SyntaxFault(token, 'this ) has no (', '')
   }
 
   #clause(depth: number): Query {
@@ -164,9 +157,7 @@ class Parser {
     this.#checkClosed(token)
     if (isStar(token)) return EVERYTHING
     this.#checkSpaces(token)
-    const meant = this.#asAssignment(token)
-    if (meant !== null) this.hints.push(meant.fault)
-    this.#hintMark(token)
+    this.#hint(this.#asAssignment(token) ?? this.#asMark(token))
     return { kind: 'text', test: toTextTest(token) }
   }
 
@@ -195,10 +186,8 @@ class Parser {
 
   #field(token: FieldToken): Query {
     const field = this.#named(token, token.name)
-    this.#hint(token, token.name)
-    this.#hintMark(token)
-    const url = this.#asUrl(token)
-    if (url !== null) this.hints.push(url.fault)
+    this.#hint(this.#asMark(token) ?? this.#asBuiltin(token, token.name))
+    this.#hint(this.#asUrl(token))
     if (isComparison(token.operator)) {
       const value = this.#value(token, token)
       this.#checkEnd(value)
@@ -217,18 +206,20 @@ class Parser {
     const tests = values.map((value): ValueTest => {
       if (isStar(value)) throw new SyntaxFault(value, 'a * alone is no value of a list')
       const test = toValueTest(value, field)
-      const range = reversedRange(value, test)
-      if (range !== null) this.hints.push(range.fault)
+      this.#hint(reversedRange(value, test))
       return test
     })
     return { kind: 'field', field, tests }
   }
 
+  #hint(meant: SyntaxFault | null): void {
+    if (meant !== null) this.hints.push(meant.fault)
+  }
+
   /** `!a` reads like an exclusion, and is the word `a`; `!a:b` asks for an attribute `!a`. */
-  #hintMark({ start }: Token): void {
-    if (this.#line[start] !== '!') return
-    const message = '! is part of the word or name; - excludes'
-    this.hints.push({ position: start, length: 1, message, suggestion: '-' })
+  #asMark({ start }: Token): SyntaxFault | null {
+    if (this.#line[start] !== '!') return null
+    return new SyntaxFault({ start, end: start + 1 }, '! excludes nothing; - does', '-')
   }
 
   #named(token: Token, name: string): Field {
@@ -238,19 +229,20 @@ class Parser {
     throw new SyntaxFault(token, `the name of a field has at most ${MAX_NAME} characters`)
   }
 
-  #hint({ start }: Token, name: string): void {
+  /** `level:error` reads like a built-in field, and asks for an attribute. */
+  #asBuiltin({ start }: Token, name: string): SyntaxFault | null {
     const field = toField(name)
     const isPlain = field.kind === 'attribute' && this.#line.startsWith(field.name, start)
     const meant = isPlain ? builtinLike(name) : null
-    if (meant === null) return
+    if (meant === null) return null
     const message = `${name} is an attribute; there is a built-in field ${meant}`
-    this.hints.push({ position: start, length: name.length, message, suggestion: meant })
+    return new SyntaxFault({ start, end: start + name.length }, message, meant)
   }
 
   #has(token: TextToken): Query {
     if (token.kind === 'regex' || isStar(token) || (token.kind === 'bare' && token.isPrefix))
       throw new SyntaxFault(token, 'has takes the name of a field')
-    this.#hint(token, token.text)
+    this.#hint(this.#asBuiltin(token, token.text))
     const field = this.#named(token, token.text)
     if (!HAS_NONE.includes(typeOf(field).kind)) return { kind: 'has', field }
     throw new SyntaxFault(token, `${field.name} is not a field that an event has`)
@@ -324,6 +316,10 @@ class Parser {
       throw new SyntaxFault(token, `a query has at most ${MAX_CLAUSES} clauses and values`)
   }
 }
+
+/** Why there is no clause before a token. */
+const emptiness = (token: Token): SyntaxFault =>
+  new SyntaxFault(token, token.kind === 'or' ? 'there is nothing before OR' : 'this ) has no (', '')
 
 const tooDeep = (span: { readonly start: number; readonly end: number }): SyntaxFault =>
   new SyntaxFault(span, `a query is nested at most ${MAX_DEPTH} times`)

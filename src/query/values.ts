@@ -115,14 +115,11 @@ function toRange(token: TextToken, isEnd: (text: string) => boolean): ValueTest 
 /** @returns null unless the range has its greater end first, so that no value is in it: `5..2` */
 export function reversedRange(span: TextToken, test: ValueTest): SyntaxFault | null {
   if (test.kind !== 'range' || orderOf(test.from) <= orderOf(test.to)) return null
-  const message = 'no value is in this range, because its greater end comes first'
-  return new SyntaxFault(span, message, `${test.to}..${test.from}`)
+  return new SyntaxFault(span, 'this range is empty', `${test.to}..${test.from}`)
 }
 
-const orderOf = (end: string): number => {
-  const severity = SEVERITY_NAMES.indexOf(end)
-  return severity === -1 ? Number(end) : severity
-}
+/** Severities never meet numbers, so that both may share an order. */
+const orderOf = (end: string): number => SEVERITY_NAMES.indexOf(end) + 1 || Number(end)
 
 function toOneOf(token: TextToken, field: Field): ValueTest {
   const text = plainText(token)
