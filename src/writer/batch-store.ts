@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { clearTable } from '../clickhouse/clear-table.js'
-import type { Store } from '../clickhouse/client.js'
+import type { RequestOptions, Store } from '../clickhouse/client.js'
 import type { EventDeletion } from '../wal/record.js'
 import { isDataError } from '../clickhouse/failure.js'
 import { statement, type Statement } from '../clickhouse/statement.js'
@@ -88,6 +88,17 @@ async function idsAmong(
   return stored
 }
 
+/**
+ * A deletion writes a patch with the rows that are gone. By default it makes each part of the table anew, those without such rows too:
+ * that takes as long as there are days (bench/NOTES.md).
+ */
+const BY_PATCH: RequestOptions = { settings: { lightweight_delete_mode: 'lightweight_update' } }
+/**
+ * Tables that aggregate take no patches, so ClickHouse deletes from them by and by. Meanwhile nothing counts their rows, because the
+ * events of these are gone.
+ */
+const BY_AND_BY: RequestOptions = { settings: { lightweight_deletes_sync: '0' } }
+
 const createTaken = (store: Store): TakenBatches => ({
   later: async (token, most) => (await store.query(laterSql, { token, most }))[0]?.later ?? 0,
   sourcesTaken: (token, sources) => store.sourcesTaken(token, sources),
@@ -128,8 +139,13 @@ export function createBatchStore(store: Store): BatchStore {
     },
     deleteEvents: async ({ ids, stats, token }) => {
       await store.insertNative('template_stats', Buffer.from(stats, 'base64'), token)
-      for (const table of ['event_occurrences', 'repeat_arrivals', 'events'])
-        await store.change(`DELETE FROM ${table} WHERE id IN {ids:Array(UInt64)}`, { ids })
+      await store.change('DELETE FROM events WHERE id IN {ids:Array(UInt64)}', { ids }, BY_PATCH)
+      for (const table of ['event_occurrences', 'repeat_arrivals'])
+        await store.change(
+          `DELETE FROM ${table} WHERE id IN {ids:Array(UInt64)}`,
+          { ids },
+          BY_AND_BY,
+        )
     },
     deleteDeadLetters: async (ids) => {
       await store.change('DELETE FROM dead_letters WHERE id IN {ids:Array(UInt64)}', { ids })
