@@ -71,7 +71,7 @@ export const describeApi = (version: string): OpenApiDocument =>
           'Sends `{"type": "kpi:snapshot", "payload": …}` on connect and when new events were written, at most ' +
           'once a second. `ping` is answered with `pong`; an idle connection gets `ping` every 30 s. The token is the ' +
           'first of Authorization, `Sec-WebSocket-Protocol: jwt.<token>`, the cookie, and the query `token`. The ' +
-          'connection is closed with 1008 without a valid token, above the limit, and when it sends more than 100 messages in a second.',
+          'connection is closed with 1008 without a valid token, above the limit, and when it sends more than 100 messages, pings and pongs in a second.',
       }),
       webSocketOperation('/ws/tail', {
         id: 'tailSocket',

@@ -29,7 +29,7 @@ export class LiveConnection<User> implements Connection<User> {
   #socket: UwsSocket<unknown> | null = null
   #activeMs = performance.now()
   #secondMs = -Infinity
-  /** Messages of the client since `#secondMs`. */
+  /** Messages, pings and pongs of the client since `#secondMs`. */
   #messages = 0
 
   constructor(
@@ -65,11 +65,16 @@ export class LiveConnection<User> implements Connection<User> {
     this.#socket = null
   }
 
-  /** Counts a message of the client. @returns how many came in this second */
-  received(): number {
+  /** A text came: the connection is in use. */
+  received(): void {
     this.#touch()
-    if (this.#activeMs - this.#secondMs >= SECOND_MS) {
-      this.#secondMs = this.#activeMs
+  }
+
+  /** Counts a message, ping or pong of the client. @returns how many came in this second */
+  count(): number {
+    const nowMs = performance.now()
+    if (nowMs - this.#secondMs >= SECOND_MS) {
+      this.#secondMs = nowMs
       this.#messages = 0
     }
     this.#messages++

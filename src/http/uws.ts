@@ -73,6 +73,9 @@ export interface UwsWebSocketBehavior<User> {
   readonly upgrade: (res: UwsResponse, req: UwsRequest, context: UwsContext) => void
   readonly open: (socket: UwsSocket<User>) => void
   readonly message: (socket: UwsSocket<User>, message: ArrayBuffer, isBinary: boolean) => void
+  /** Called for each ping frame, which uWebSockets.js has answered. */
+  readonly ping?: (socket: UwsSocket<User>) => void
+  readonly pong?: (socket: UwsSocket<User>) => void
   /** Some of what was buffered is with the kernel. */
   readonly drain: (socket: UwsSocket<User>) => void
   readonly close: (socket: UwsSocket<User>, code: number, message: ArrayBuffer) => void

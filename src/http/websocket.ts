@@ -8,7 +8,7 @@ import type { Exchange } from './exchange.js'
 import { toErrorReply } from './reply.js'
 import { HeaderBag, readFraming } from './request.js'
 import type { ServerLog } from './request.js'
-import type { UwsApp, UwsRequest, UwsResponse, UwsWebSocketBehavior } from './uws.js'
+import type { UwsApp, UwsRequest, UwsResponse, UwsSocket, UwsWebSocketBehavior } from './uws.js'
 
 /** A copy of the upgrade request. */
 export interface UpgradeHead {
@@ -37,7 +37,10 @@ interface WebSocketLimits {
   readonly idleTimeoutS: number
   /** Largest message of a client; a larger one closes the connection. */
   readonly messageBytes: number
-  /** A client that sends more is disconnected: the event loop reads up to 512 KiB of messages at once. */
+  /**
+   * A client that sends more, pings and pongs included, is disconnected: uWebSockets.js reads a connection for as long as there
+   * are 512 KiB at once, and nobody else meanwhile.
+   */
   readonly messagesPerSecond: number
   /** Limit of a connection's unsent bytes; above it texts are dropped, and a slow client is disconnected. */
   readonly backpressureBytes: number
@@ -191,6 +194,10 @@ function toBehavior<User>(
   server: WebSocketServer,
 ): UwsWebSocketBehavior<Upgraded<User>> {
   const { limits, options } = hub
+  const counted = (socket: UwsSocket<Upgraded<User>>): void => {
+    const upgraded = socket.getUserData()
+    if (upgraded.kind === 'accepted') refuseFlood(limits, upgraded.connection)
+  }
   return {
     compression: 0,
     maxPayloadLength: limits.messageBytes,
@@ -225,6 +232,8 @@ function toBehavior<User>(
       if (upgraded.kind === 'accepted')
         received(hub, server.log, upgraded.connection, isBinary ? null : toText(message))
     },
+    ping: counted,
+    pong: counted,
     drain(socket) {
       const upgraded = socket.getUserData()
       if (upgraded.kind === 'accepted')
@@ -250,11 +259,8 @@ function received<User>(
   connection: LiveConnection<User>,
   text: string | null,
 ): void {
-  const limit = hub.limits.messagesPerSecond
-  if (connection.received() > limit) {
-    connection.close(POLICY_VIOLATION, `more than ${limit} messages in a second`)
-    return
-  }
+  connection.received()
+  if (refuseFlood(hub.limits, connection)) return
   if (text === null) {
     connection.close(UNSUPPORTED_DATA, 'text messages only')
     return
@@ -262,6 +268,16 @@ function received<User>(
   if (text === 'ping') connection.send('pong')
   if (text === 'ping' || text === 'pong') return
   guard(hub, log, connection, async () => hub.options.onMessage?.(connection, text))
+}
+
+/** Closes a connection whose client sends more than it may. */
+function refuseFlood<User>(
+  { messagesPerSecond: limit }: WebSocketLimits,
+  connection: LiveConnection<User>,
+): boolean {
+  const isFlood = connection.count() > limit
+  if (isFlood) connection.close(POLICY_VIOLATION, `more than ${limit} messages in a second`)
+  return isFlood
 }
 
 interface UpgradePlan<User> {

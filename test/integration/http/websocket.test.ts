@@ -207,6 +207,22 @@ t.test(
   },
 )
 
+t.test('a flood of pings or pongs ends its connection as one of messages does', async (t) => {
+  const { url, hub } = start(t)
+  for (const kind of ['ping', 'pong'] as const) {
+    const flood = client(t, `${url}?token=a`)
+    await flood.next()
+    for (let i = 0; i < 20_000; i++) flood.socket[kind]()
+    t.same(await flood.closed, { code: 1008, reason: 'more than 100 messages in a second' }, kind)
+    const steady = client(t, `${url}?token=steady`)
+    await steady.next()
+    for (let i = 0; i < 99; i++) steady.socket[kind]()
+    steady.socket.send('ping')
+    t.equal(await steady.next(), 'pong', kind)
+  }
+  t.equal(hub.size, 2)
+})
+
 t.test('connections per address are limited', async (t) => {
   const { url } = start(t, { limits: { connectionsPerIp: 2 } })
   const open = [client(t, `${url}?token=a`), client(t, `${url}?token=b`)]
