@@ -111,8 +111,11 @@ export async function refuseWrongPassword(
     })
   }
   if (await passwords.verify(user.passwordHash, currentPassword)) return
-  throw new AppError('invalid_credentials', 'the current password is wrong')
+  throw wrongPassword()
 }
+
+export const wrongPassword = (): AppError =>
+  new AppError('invalid_credentials', 'the current password is wrong')
 
 /** The form in which e-mails are stored and compared. */
 export const normalizeEmail = (text: string): string => text.trim().normalize('NFC').toLowerCase()

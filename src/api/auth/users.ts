@@ -16,6 +16,7 @@ import {
   refuseOutside,
   refuseUnlessRules,
   refuseWrongPassword,
+  wrongPassword,
   type Actor,
   type User,
 } from './user.js'
@@ -272,6 +273,8 @@ function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
       const passwordHash = await passwords.hash(password)
       return alone(async () => {
         if (!isOwn) ruled(actor, id)
+        // Of two who change a password at the same time, the second knows only the old one.
+        else if (entities.get(id)?.passwordHash !== user.passwordHash) throw wrongPassword()
         const kept = isOwn ? (actor.family ?? '') : ''
         const given = { passwordHash, temporaryUntilMs: isOwn ? null : untilMs(isTemporary) }
         return roster.change(id, (u) => ({ ...endSessions(u, kept), ...given }))

@@ -159,6 +159,35 @@ void test('a password of one’s own needs the current one', async (t) => {
   t.equal(changed.tokenEpoch, 1)
 })
 
+void test('of two who change a password at once, one knows the current one', async (t) => {
+  const { users, root, add } = await setUp(t)
+  const [given, thief, owner] = ['given by an admin', 'password of a thief', 'password of ann']
+  const change = (ann: User, next: string) =>
+    users.setPassword({ userId: ann.id, role: ann.role }, ann.id, {
+      password: next,
+      currentPassword: password,
+    })
+  const ann = await add('viewer')
+  const both = await Promise.allSettled([owner, thief].map((next) => change(ann, next)))
+  t.strictSame(both.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected'])
+  t.match(
+    both.find((one) => one.status === 'rejected'),
+    {
+      reason: { code: 'invalid_credentials' },
+    },
+  )
+
+  const bob = await add('viewer')
+  const late = change(bob, thief).then(
+    () => 'done',
+    ({ code }) => code,
+  )
+  // The admin's change waits for one hash, the user's for two.
+  await users.setPassword(root, bob.id, { password: given })
+  t.equal(await late, 'invalid_credentials')
+  t.ok(await passwords.verify(users.get(bob.id)?.passwordHash ?? '', given))
+})
+
 void test('other users can neither set a password nor learn which users exist', async (t) => {
   const { users, add } = await setUp(t)
   const viewer = await add('viewer')
