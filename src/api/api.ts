@@ -4,7 +4,7 @@ import { refuseContentCoding } from '../http/decompress.js'
 import { parseMultipart } from '../http/multipart.js'
 import type { MultipartFile } from '../http/multipart.js'
 import type { Reply } from '../http/reply.js'
-import type { HttpRequest, RequestHead } from '../http/request.js'
+import { readFraming, type HttpRequest, type RequestHead } from '../http/request.js'
 import type { Admission, HttpRoute } from '../http/routes.js'
 import type { Uws } from '../http/uws.js'
 import { answerNotingCold } from '../events/cold-reads.js'
@@ -38,8 +38,9 @@ import type { FieldError, TextCheck, Validator } from './validation.js'
  *     must suffice; a request that is authenticated by a cookie must come from an allowed origin; other
  *     routes count the request against their limit by user.
  *  2. `http/` reads the body up to the route's `bodyBytes`.
- *  3. answer: path, query and body are parsed and validated against the schemas of the route, and all
- *     errors are reported together. The handler runs, and its result becomes the reply.
+ *  3. answer: the caller of a request that has a body is checked again, because bodies may take minutes.
+ *     Path, query and body are parsed and validated against the schemas of the route, and all errors are
+ *     reported together. The handler runs, and its result becomes the reply.
  * An AppError that is thrown in any of these steps becomes the reply.
  */
 
@@ -154,12 +155,26 @@ async function admitLater(
 
 const toAdmission = (
   compiled: CompiledRoute,
-  { services }: ApiOptions,
+  options: ApiOptions,
   caller: Caller | null,
 ): Admission => ({
   kind: 'admitted',
-  handle: (request) => answer(compiled, services, caller, request),
+  handle: (request) =>
+    readFraming(request.headers).kind === 'none'
+      ? answer(compiled, options.services, caller, request)
+      : answerLate(compiled, options, request),
 })
+
+/** A body may take minutes, and whoever sends it may have lost the session or the role meanwhile. */
+function answerLate(
+  compiled: CompiledRoute,
+  options: ApiOptions,
+  request: HttpRequest,
+): Reply | Promise<Reply> {
+  const late = (): Reply | Promise<Reply> =>
+    answer(compiled, options.services, checkCaller(compiled.route, options, request), request)
+  return options.current === undefined ? late() : options.current().then(late)
+}
 
 /** @returns null on a public route that is called without a valid token */
 function checkCaller(route: ApiRoute, options: ApiOptions, head: RequestHead): Caller | null {

@@ -179,6 +179,7 @@ export function ingestServices(
   return {
     version: services.version,
     verifyKey: (key) => services.ingestKeys.verify(key),
+    hasKey: (id) => services.ingestKeys.find(id) !== null,
     onWrongKey: ({ ip }) => services.intrusions.note('ingest_key', { address: ip }),
     ...currentOf(deps),
     hasRoom: (bytes, owner) => pipeline.hasRoom(bytes, owner),

@@ -24,6 +24,8 @@ export type SenderHead = KeyHead & Pick<RequestHead, 'ip'>
 export interface IngestServices {
   /** @returns null for an unknown key */
   readonly verifyKey: (key: string) => SenderKey | null
+  /** Whether a key that was verified is still there. */
+  readonly hasKey: (id: string) => boolean
   /** Resolves when the keys that other instances have stored are known; absent for a single instance. */
   readonly current?: () => Promise<void>
   /** Whether the pipeline's memory limit allows another body of this size. */
@@ -189,7 +191,7 @@ export function withKey<T>(
   const refuse = (): AppError => {
     if (word === '') return new AppError('unauthorized', NO_KEY)
     onWrongKey(head)
-    return new AppError('unauthorized', 'the ingest key is unknown, or was deleted')
+    return unknownKey()
   }
   if (word === '' || current === undefined) throw refuse()
   // Another instance may have just created the key.
@@ -285,8 +287,10 @@ async function takeParts(
 export async function takeBody(
   { request, key, coding, source }: Taken,
   of: BodyKind,
-  services: Pick<IngestServices, 'submit' | 'once'>,
+  services: Pick<IngestServices, 'hasKey' | 'submit' | 'once'>,
 ): Promise<BodyResult> {
+  // It was verified before the body came, which may take as long as the client likes.
+  if (!services.hasKey(key.id)) throw unknownKey()
   const submission: Submission = {
     ...keySubmission(key),
     isAbandoned: () => request.isOver,
@@ -325,6 +329,9 @@ export async function submitOnce(
     throw error
   }
 }
+
+const unknownKey = (): AppError =>
+  new AppError('unauthorized', 'the ingest key is unknown, or was deleted')
 
 /** @throws AppError for a body that was refused as a whole */
 function throwRefusal({ refusal }: BodyResult): void {

@@ -16,6 +16,7 @@ const routes = PROTOCOLS.flatMap(
   (protocol) =>
     protocol.routes?.({
       verifyKey: () => null,
+      hasKey: () => false,
       hasRoom: () => false,
       submit: () => Promise.reject(new AppError('overloaded', 'nothing is taken')),
       once: createOnce(state, state),

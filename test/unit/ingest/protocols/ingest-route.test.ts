@@ -62,6 +62,7 @@ function services(submit: IngestServices['submit']): IngestServices {
   const state = createInProcessState({ onError: () => undefined })
   return {
     verifyKey: verify,
+    hasKey: (id) => id === SENDER.id,
     hasRoom: () => true,
     submit,
     once: createOnce(state, state),
