@@ -1,11 +1,11 @@
 import type { TSchema } from '@sinclair/typebox'
-import { Value } from '@sinclair/typebox/value'
 
 import type { Store } from '../clickhouse/client.js'
 import { Collection, type ChangedRow, type CollectionDeps, type LoadedRow } from './collection.js'
 import { EntityWriter } from './entity-writer.js'
 import type { StoreLog } from '../clickhouse/log.js'
 import { statement } from '../clickhouse/statement.js'
+import { createSchemaCheck } from './schema-check.js'
 
 export interface EntitiesOptions {
   readonly log: StoreLog
@@ -94,13 +94,15 @@ export async function createEntities(store: Store, options: EntitiesOptions): Pr
   }
 }
 
-const parserOf =
-  <T>(schema: DocSchema<T>) =>
-  (doc: unknown): T => {
-    if (Value.Check(schema, doc)) return doc
-    const first = Value.Errors(schema, doc).First()
-    throw new Error(`stored record does not fit: ${first?.path ?? ''} ${first?.message ?? ''}`)
+function parserOf<T>(schema: DocSchema<T>): (doc: unknown) => T {
+  const check = createSchemaCheck(schema)
+  return (doc) => {
+    const fault = check(doc)
+    if (fault !== null) throw new Error(`stored record does not fit: ${fault}`)
+    // The check above holds.
+    return doc as T
   }
+}
 
 function createCatchUp(
   store: Store,

@@ -68,7 +68,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   nodemailer: /^src\/lib\/smtp\.ts$/,
   '@zxcvbn-ts/core': /^src\/api\/auth\/guessable\.ts$/,
   '@zxcvbn-ts/language-common': /^src\/api\/auth\/guessable\.ts$/,
-  ajv: /^src\/api\/validation\.ts$/,
+  ajv: /^src\/(api\/validation|coordination\/schema-check)\.ts$/,
   'ajv-formats': /^src\/api\/validation\.ts$/,
   preact: /^src\/ui\//,
   '@preact/signals': /^src\/ui\//,

@@ -163,7 +163,7 @@ t.test('records survive restarts, failures and changes of other instances', asyn
       {
         kind: 'counters',
         id: 'other',
-        reason: 'stored record does not fit: /n Expected required property',
+        reason: "stored record does not fit: must have required property 'n'",
       },
     ])
     await counters.put('cut', { n: 8 })
@@ -181,7 +181,7 @@ t.test('records survive restarts, failures and changes of other instances', asyn
     await t.rejects(refused, { message: 'not allowed' })
     t.same(await next, { n: 2 })
     await t.rejects(counters.put('a', { n: Number.NaN }), {
-      message: 'stored record does not fit: /n Expected number',
+      message: 'stored record does not fit: /n must be number',
     })
     await t.rejects(counters.put('', { n: 1 }), RangeError)
     await t.rejects(counters.put('\ud800', { n: 1 }), RangeError)
