@@ -1,4 +1,4 @@
--- Parts of the events that hold corrected priorities only.
+-- Parts of the events that hold only what was corrected, or which rows are deleted.
 -- params: database String
 -- rows:   patches UInt64
 SELECT count() AS patches

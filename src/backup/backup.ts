@@ -12,7 +12,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import { s3Of } from '../settings/cold.js'
 import type { Writer } from '../writer/writer.js'
 import {
-  applyCorrections,
+  applyPatches,
   beginBackup,
   readSchemaVersion,
   readTotals,
@@ -89,10 +89,10 @@ async function backUpDatabase(
   }
   report('writing what is acknowledged')
   await settle()
-  await applyCorrections(store, { timeoutMs: APPLY_MS })
+  await applyPatches(store, { timeoutMs: APPLY_MS })
   const { totals, schema, takenAt, done } = await writer.between(async () => {
-    // Only the corrections that came since are left to apply, so that the writer waits briefly.
-    await applyCorrections(store, { timeoutMs: APPLY_MS })
+    // Only the patches that came since are left to apply, so that the writer waits briefly.
+    await applyPatches(store, { timeoutMs: APPLY_MS })
     const facts = { totals: await readTotals(store), schema: await readSchemaVersion(store) }
     const begun = await beginBackup(store, place)
     return { ...facts, ...begun, takenAt: new Date().toISOString() }

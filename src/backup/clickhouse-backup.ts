@@ -65,10 +65,10 @@ export async function readSchemaVersion(store: Store): Promise<number> {
 }
 
 /**
- * Writes corrected priorities into the parts of the events. Until then they are patch parts, which BACKUP leaves
- * out silently (ClickHouse issue 116677).
+ * Writes corrected priorities, and which rows are deleted, into the parts of the events. Until then they are patch parts, which
+ * BACKUP leaves out silently (ClickHouse issue 116677).
  */
-export async function applyCorrections(store: Store, request: RequestOptions = {}): Promise<void> {
+export async function applyPatches(store: Store, request: RequestOptions = {}): Promise<void> {
   const [row] = await store.query(patchesSql, { database: store.database })
   if ((row?.patches ?? 0) === 0) return
   const settings = { ...request.settings, mutations_sync: '2' as const }

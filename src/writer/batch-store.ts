@@ -57,7 +57,10 @@ export interface BatchStore {
     readonly events: number
     readonly deadLetters: number
   }>
-  /** Deletes events with what belongs to them, once their occurrences are taken out of the rollups. */
+  /**
+   * Deletes events, once their occurrences are taken out of the rollups. Their repeats stay in event_occurrences and repeat_arrivals,
+   * until they are too old: nothing counts a repeat without its event, and tables that aggregate take no patches.
+   */
   deleteEvents(deletion: EventDeletion): Promise<void>
   deleteDeadLetters(ids: readonly number[]): Promise<void>
 }
@@ -93,11 +96,6 @@ async function idsAmong(
  * that takes as long as there are days (bench/NOTES.md).
  */
 const BY_PATCH: RequestOptions = { settings: { lightweight_delete_mode: 'lightweight_update' } }
-/**
- * Tables that aggregate take no patches, so ClickHouse deletes from them by and by. Meanwhile nothing counts their rows, because the
- * events of these are gone.
- */
-const BY_AND_BY: RequestOptions = { settings: { lightweight_deletes_sync: '0' } }
 
 const createTaken = (store: Store): TakenBatches => ({
   later: async (token, most) => (await store.query(laterSql, { token, most }))[0]?.later ?? 0,
@@ -140,12 +138,6 @@ export function createBatchStore(store: Store): BatchStore {
     deleteEvents: async ({ ids, stats, token }) => {
       await store.insertNative('template_stats', Buffer.from(stats, 'base64'), token)
       await store.change('DELETE FROM events WHERE id IN {ids:Array(UInt64)}', { ids }, BY_PATCH)
-      for (const table of ['event_occurrences', 'repeat_arrivals'])
-        await store.change(
-          `DELETE FROM ${table} WHERE id IN {ids:Array(UInt64)}`,
-          { ids },
-          BY_AND_BY,
-        )
     },
     deleteDeadLetters: async (ids) => {
       await store.change('DELETE FROM dead_letters WHERE id IN {ids:Array(UInt64)}', { ids })

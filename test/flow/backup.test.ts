@@ -60,6 +60,9 @@ async function furnish(service: Service, caller: Caller): Promise<void> {
   )
   const correction = { priority: 'P1', reason: 'orders are lost' }
   await caller.call('PATCH', `/api/logs/${items[0]?.id}/priority`, correction)
+  const gone = '/api/logs?source=shop&q=%22order+33%22&start_time=now-1h&end_time=now&expected=1'
+  const deletion = await caller.call('DELETE', gone)
+  if (deletion.status !== 200) throw new Error(`the deletion answered ${deletion.status}`)
 }
 
 const VIEWS = [
@@ -108,7 +111,9 @@ async function totalsOf(dataDir: string): Promise<Record<string, readonly number
   }
   const found: Record<string, readonly number[]> = {
     events: await ask('SELECT count(), sum(n), uniqExact(id) FROM events'),
-    event_occurrences: await ask('SELECT sum(event_occurrences.n) FROM event_occurrences'),
+    event_occurrences: await ask(`
+      SELECT sum(event_occurrences.n) FROM event_occurrences
+      WHERE event_occurrences.id IN (SELECT events.id FROM events)`),
     host_stats: await ask('SELECT sum(host_stats.n) FROM host_stats'),
     dead_letters: await ask('SELECT count() FROM dead_letters'),
     audit: await ask("SELECT countIf(action = 'createUser') FROM audit"),
@@ -171,7 +176,7 @@ void test('a backup of the running service is restored with every count', async 
   t.equal(restored.code, 0, restored.stderr)
   const totals = await totalsOf(freshDir)
   const counted = agree(t, totals, 'restored')
-  const loaded = counted - 92
+  const loaded = counted - 91
   t.comment(`${atLeast} acknowledged before, ${loaded} of them in it, ${atMost} at most`)
   t.ok(loaded >= atLeast, `${atLeast - loaded} acknowledged ones are missing`)
   t.ok(loaded <= atMost)

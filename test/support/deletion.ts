@@ -2,7 +2,6 @@ import type { Test } from 'tap'
 import { toFilter } from '../../src/events/filter.js'
 import { EVERYTHING } from '../../src/query/ast.js'
 import { parseQuery } from '../../src/query/parser.js'
-import { eventually } from './live-service.js'
 import { compare, messagesOf, type Rig } from './ingestion.js'
 
 /** Deletes events by a query, and compares what every table holds with what is left of the sent messages. */
@@ -66,12 +65,4 @@ export async function deleteByQuery(t: Test, rig: Rig, seed: number): Promise<vo
     [],
     'no part of the events is made anew',
   )
-  for (const table of ['event_occurrences', 'repeat_arrivals']) {
-    const sql = `SELECT count() AS n FROM ${table} WHERE id NOT IN (SELECT id FROM events)`
-    const gone = eventually(
-      () => rig.rows(sql),
-      ([row]) => row?.['n'] === 0,
-    )
-    await t.resolves(gone, table)
-  }
 }
