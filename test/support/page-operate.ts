@@ -1,5 +1,5 @@
 import { TOTP } from 'otpauth'
-import type { Page } from 'playwright-core'
+import type { Page, Request } from 'playwright-core'
 import type { Test } from 'tap'
 
 import { HOUR_MS } from '../../src/model/time.js'
@@ -139,6 +139,23 @@ async function incidents(t: Test, page: Page, service: LiveService): Promise<voi
   t.pass(told)
 }
 
+/** A form that is sent twice at once is taken once. */
+async function isSentOnce(t: Test, page: Page, path: RegExp, row: string): Promise<void> {
+  const answer = await held(page, path)
+  let sent = 0
+  const count = (request: Request): void => {
+    if (request.method() === 'POST' && path.test(request.url())) sent++
+  }
+  page.on('request', count)
+  await page.focus('dialog input[name=name]')
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('Enter')
+  await answer.release()
+  await page.waitForSelector(row)
+  page.off('request', count)
+  t.equal(sent, 1, 'it is sent once')
+}
+
 async function insights(t: Test, page: Page, service: LiveService): Promise<void> {
   t.comment('Insights')
   await service.call('POST /api/ai-insights/snapshot/refresh')
@@ -170,6 +187,19 @@ async function insights(t: Test, page: Page, service: LiveService): Promise<void
   await page.hover('.chart .u-over', { position: { x: 300, y: 60 } })
   await page.waitForSelector('.tip .sum:has-text("usual")')
   t.same(await axe(page), [])
+  await page.goto(`${service.api}/insights`)
+  const days = page.locator('.anomaly-lines .days span')
+  await days.nth(3).waitFor()
+  const at = startMs + (HOURS - 5) * HOUR_MS
+  const { timeZone } = new Intl.DateTimeFormat().resolvedOptions()
+  const named = { day: '2-digit', month: 'short', timeZone } as const
+  const today = new Intl.DateTimeFormat('en-GB', named).format(at)
+  const [label, bar] = await Promise.all([
+    days.filter({ hasText: today }).boundingBox(),
+    page.locator('.anomaly-lines li:has-text("tide") .lane i').first().boundingBox(),
+  ])
+  t.ok((bar?.x ?? 0) > (label?.x ?? NaN) - 1, 'what happened on a day is drawn after its beginning')
+  await page.goBack()
   await page.focus('.usual a')
   await page.keyboard.press('Enter')
   await page.waitForSelector(
@@ -396,6 +426,15 @@ async function alerts(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.goto(service.api + rule)
   await page.click('text=Judge the last 7 days')
   await page.waitForSelector('text=It would have fired')
+  await page.fill('input[type=number]', '3')
+  await page.keyboard.press('Tab')
+  await page.waitForSelector('text=The rule has changed since it was judged')
+  t.equal(await page.locator('text=It would have fired').count(), 0, 'that was another rule')
+  await page.selectOption('label:has-text("Counts") select', 'events')
+  await page.selectOption('label:has-text("Fires when") select', 'new_template')
+  t.equal(await page.inputValue('label:has-text("Severity, at least") select'), 'WARNING')
+  await page.fill('label:has-text("Search") input', 'source:nowhere')
+  await page.waitForSelector('.rule-chart h2:has-text("at most 0")')
   await page.waitForSelector(
     '.history li:has-text("firing"):has-text("5"):has-text("notice to night watch")',
   )
@@ -417,11 +456,29 @@ async function alerts(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.fill('dialog input[name=url]', 'http://127.0.0.1:9/')
   await page.fill('dialog input[name=secret]', 'a secret of the page')
   t.same(await axe(page), [])
-  await page.click('dialog .primary')
-  await page.waitForSelector('tr:has-text("chat")')
+  await isSentOnce(t, page, /notification-channels$/, 'tr:has-text("chat")')
   await page.click('tr:has-text("chat") >> text=Test')
-  await page.waitForSelector('.notice:has-text("chat: ")')
+  await page.waitForSelector('tr:has-text("chat") .tested .state:has-text(" in ")')
+  await page.click('.tested summary')
+  await page.waitForSelector('.tested pre:has-text("Test of the channel")')
+  t.same(await axe(page), [])
   t.notMatch(await page.content(), /a secret of the page/)
+  await page.click('text=Add a channel')
+  await page.waitForSelector('dialog input[name=name]:focus')
+  await page.keyboard.type('typed')
+  await page.selectOption('dialog select', 'email')
+  await page.selectOption('dialog select', 'webhook')
+  await page.fill('dialog input[name=url]', 'http://user@127.0.0.1:9/')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('dialog .problem')
+  t.equal(await page.inputValue('dialog input[name=name]'), 'typed', 'a refusal leaves it')
+  t.match(await page.inputValue('dialog input[name=url]'), 'user@')
+  await page.keyboard.type('x')
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('dialog .problem:has-text("Escape once more")')
+  t.equal(await page.inputValue('dialog input[name=name]'), 'typed', 'Escape asks first')
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('dialog.modal', { state: 'detached' })
   await page.click('text=Add a channel')
   await page.selectOption('dialog select', 'alertmanager')
   await page.fill('dialog input[name=name]', 'the pager')
@@ -440,8 +497,29 @@ async function alerts(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.waitForSelector('tr:has-text("Too much of it"):has-text("off")')
   t.same(await axe(page), [])
 
+  t.comment('a key for some sources, which has a name')
+  await page.goto(`${service.api}/sources/keys`)
+  await page.click('text=Make a key')
+  await page.fill('dialog input[name=name]', 'the web shop')
+  await page.fill('dialog input[name=sources]', 'shop, shop-db')
+  await isSentOnce(t, page, /ingest-keys$/, 'tr:has-text("the web shop"):has-text("shop, shop-db")')
+  await page.waitForSelector('dialog code:has-text("ik_")')
+  await page.waitForSelector('dialog button:has-text("Copy")')
+  t.same(await axe(page), [])
+  await page.click('dialog >> text=Done')
+
   t.comment('a file is taken in')
   await page.goto(`${service.api}/sources/send`)
+  await page.waitForSelector('.upload')
+  const dropped = await page.evaluateHandle(`(() => {
+    const data = new DataTransfer()
+    data.items.add(new File(['missed'], 'missed.log'))
+    return data
+  })()`)
+  await page.dispatchEvent('.steps', 'dragover', { dataTransfer: dropped })
+  await page.waitForSelector('.upload.over')
+  await page.dispatchEvent('.steps', 'drop', { dataTransfer: dropped })
+  await page.waitForSelector('.upload:not(.over) strong:has-text("missed.log")')
   await page.setInputFiles('.upload input[type=file]', {
     name: 'boot.ndjson',
     mimeType: 'application/x-ndjson',

@@ -1,12 +1,11 @@
 import { useState } from 'preact/hooks'
 
 import { act } from '../lib/act.js'
-import { call, told } from '../lib/api.js'
+import { call } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
 import { FormDialog } from '../shell/form-dialog.js'
 import { MoreButton } from '../shell/more-button.js'
-import { notice } from '../shell/notice.js'
 import { Sure } from '../shell/sure.js'
 import { channelKind, type Channel } from './alert-answers.js'
 import { Problem } from '../shell/problem.js'
@@ -34,26 +33,36 @@ const FIELDS: Readonly<Record<string, readonly Field[]>> = {
   alertmanager: [{ key: 'url', label: 'URL, without /api/v2' }],
 }
 
+/** What the browser asks of an address. */
+const URL_FORM = { pattern: 'https?://.+', title: 'http:// or https://', placeholder: 'https://…' }
+
 interface TestReply {
   readonly outcome: string
   readonly status: number | null
   readonly latency_ms: number
   readonly error: string | null
+  readonly request: string | null
 }
+
+interface Tested {
+  readonly id: string
+  /** Null while it is on its way. */
+  readonly reply: TestReply | null
+}
+
+const outcomeOf = ({ outcome, status, latency_ms: ms, error }: TestReply): string =>
+  `${outcome}${status === null ? '' : ` with ${status}`} in ${ms} ms${error === null ? '' : `, ${error}`}`
 
 /** Where notices go, with a test of each way. */
 export function Channels() {
   const list = usePaged<Channel>('/api/notification-channels', { limit: 200 })
+  const [tested, setTested] = useState<Tested | null>(null)
   const [edited, setEdited] = useState<Channel | 'new' | null>(null)
   if (list.error !== null) return <Problem of={list} />
-  const test = (channel: Channel): void => {
-    call<TestReply>(`/api/notification-channels/${channel.id}/test`, { method: 'POST' }).then(
-      ({ outcome, status, latency_ms: ms, error }) =>
-        notice(
-          `${channel.name}: ${outcome}${status === null ? '' : ` with ${status}`} in ${ms} ms${error === null ? '' : `, ${error}`}`,
-          outcome === 'sent' ? 'done' : 'problem',
-        ),
-      (error: unknown) => notice(told(error), 'problem'),
+  const test = ({ id }: Channel): void => {
+    setTested({ id, reply: null })
+    void act(call<TestReply>(`/api/notification-channels/${id}/test`, { method: 'POST' }), '').then(
+      (done) => setTested(done === null ? null : { id, reply: done.value }),
     )
   }
   return (
@@ -88,6 +97,7 @@ export function Channels() {
                 <tr key={channel.id}>
                   <td class="long" title={channel.name}>
                     {channel.name} {!channel.enabled && <span class="note">off</span>}
+                    {tested?.id === channel.id && <Outcome reply={tested.reply} />}
                     {channel.failing !== null && (
                       <>
                         <span class="state firing">does not deliver</span>
@@ -144,6 +154,21 @@ export function Channels() {
   )
 }
 
+/** What a test sent, and what came back. */
+const Outcome = ({ reply }: { readonly reply: TestReply | null }) => (
+  <div class="tested" role="status">
+    <span class={`state ${reply?.outcome ?? 'pending'}`}>
+      {reply === null ? 'testing …' : outcomeOf(reply)}
+    </span>
+    {reply?.request != null && (
+      <details>
+        <summary>What was sent</summary>
+        <pre tabIndex={0}>{reply.request}</pre>
+      </details>
+    )}
+  </div>
+)
+
 interface ChannelFormProps {
   readonly channel: Channel | null
   readonly onClose: () => void
@@ -183,7 +208,7 @@ function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
     >
       <label class="field">
         Name
-        <input name="name" value={channel?.name ?? ''} required maxLength={120} autofocus />
+        <input name="name" defaultValue={channel?.name ?? ''} required maxLength={120} autofocus />
       </label>
       <label class="field">
         Kind
@@ -208,7 +233,8 @@ function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
           ) : (
             <input
               name={key}
-              value={channel?.type === type ? present(channel, key) : ''}
+              {...(key === 'url' ? URL_FORM : {})}
+              defaultValue={channel?.type === type ? present(channel, key) : ''}
               required
             />
           )}

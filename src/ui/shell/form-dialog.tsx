@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 
 import { told } from '../lib/api.js'
 import { Dialog } from './dialog.js'
@@ -18,19 +18,37 @@ interface FormDialogProps {
   readonly instead?: ComponentChildren
 }
 
-/** Fields before everything else, which are sent or left. */
+const DROPS = 'Escape once more drops what you typed.'
+
+/** Fields before everything else, which are sent once or left; Escape asks before it drops what is typed. */
 export function FormDialog(props: FormDialogProps) {
   const { title, action, isReady = true, onClose, onSubmit, children, instead } = props
   const [problem, setProblem] = useState('')
+  const isBusy = useRef(false)
+  const isTyped = useRef(false)
   const submit = (event: SubmitEvent): void => {
     event.preventDefault()
+    if (isBusy.current) return
     const sent = onSubmit(formTexts(event.currentTarget))
-    if (typeof sent === 'string') setProblem(sent)
-    else sent.catch((error: unknown) => setProblem(told(error)))
+    if (typeof sent === 'string') return setProblem(sent)
+    isBusy.current = true
+    sent
+      .catch((error: unknown) => setProblem(told(error)))
+      .finally(() => {
+        isBusy.current = false
+      })
+  }
+  const cancel = (event: Event): void => {
+    if (!isTyped.current || problem === DROPS) return
+    event.preventDefault()
+    setProblem(DROPS)
+  }
+  const typed = (): void => {
+    isTyped.current = true
   }
   return (
-    <Dialog title={title} onClose={onClose}>
-      <form class="form" onSubmit={submit}>
+    <Dialog title={title} onClose={onClose} onCancel={cancel}>
+      <form class="form" onSubmit={submit} onInput={typed}>
         {children}
         {problem !== '' && (
           <p class="problem" role="alert">
