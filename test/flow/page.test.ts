@@ -638,13 +638,19 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.click('.letters button:has-text("Replay all") >> nth=0')
   await page.waitForSelector('.notice:has-text("refused again"):has([href$="#circle-alert"])')
   await page.click('.letters li:has-text("31.02.2026") >> nth=0 >> text=Edit')
+  await page.waitForSelector('.letters textarea:focus')
   const record = await page.inputValue('.letters textarea')
+  await page.fill('.letters textarea', '{')
+  await page.click('.letters li:has(textarea) >> text=Replay')
+  await page.waitForSelector('.notice:has-text("Left as they are: 1"):has([href$="#circle-alert"])')
+  t.equal(await page.inputValue('.letters textarea'), '{', 'what is typed stays')
   await page.fill(
     '.letters textarea',
     record.replace(/31\.02\.2026 [0-9:]+/, new Date().toISOString()),
   )
   await page.click('.letters li:has(textarea) >> text=Replay')
   await page.waitForSelector('.notice:has-text("1 stored")')
+  await page.waitForSelector('.letters button:focus')
 
   t.comment('Overview, in the dark theme too')
   await page.goto(`${service.api}/overview`)

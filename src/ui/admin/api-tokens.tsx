@@ -6,9 +6,9 @@ import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
 import { learnPeople, personName } from '../lib/people.js'
 import { may } from '../lib/session.js'
-import { Dialog } from '../shell/dialog.js'
 import { FormDialog } from '../shell/form-dialog.js'
 import { MoreButton } from '../shell/more-button.js'
+import { ShownOnce } from '../shell/shown-once.js'
 import { Sure } from '../shell/sure.js'
 import { When } from '../shell/when.js'
 import { Problem } from '../shell/problem.js'
@@ -136,7 +136,7 @@ function NewToken({ onClose, onMade }: NewTokenProps) {
     setToken(made.token)
     onMade()
   }
-  if (token !== '') return <Shown token={token} onClose={onClose} />
+  if (token !== '') return <ShownOnce title="The token" secret={token} onClose={onClose} />
   return (
     <FormDialog title="Make an API token" action="Make it" onClose={onClose} onSubmit={submit}>
       <label class="field">
@@ -170,17 +170,3 @@ function NewToken({ onClose, onMade }: NewTokenProps) {
     </FormDialog>
   )
 }
-
-const Shown = ({ token, onClose }: { readonly token: string; readonly onClose: () => void }) => (
-  <Dialog title="The token" onClose={onClose}>
-    <p>
-      <code class="new-token">{token}</code>
-    </p>
-    <p class="note">It is shown now only: copy it to where it is used.</p>
-    <p class="line">
-      <button class="primary" onClick={onClose}>
-        Done
-      </button>
-    </p>
-  </Dialog>
-)

@@ -1,7 +1,7 @@
-import { useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 
 import { call, pathWith, told } from '../lib/api.js'
-import { counted } from '../lib/format.js'
+import { count, counted } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
 import { zone } from '../lib/settings.js'
@@ -44,6 +44,11 @@ const REASONS: Readonly<Record<string, string>> = {
 }
 
 const MOST = 200
+/** Characters of a record; to edit it, all of them are there. */
+const MOST_SHOWN = 4000
+
+const takeFocus = (element: HTMLElement | null): void => element?.focus()
+
 const nameOf = ({ source }: Letter): string => (source === '' ? '(no source)' : source)
 
 /** The dead letters by reason, and their replay. */
@@ -53,6 +58,11 @@ export function DeadLetters() {
     call<LetterPage>(pathWith('/api/monitoring/dead-letters', { limit: MOST }), { signal }),
   )
   const { value } = loaded
+  // The letter that had the focus may be gone.
+  useLayoutEffect(() => {
+    if (revision > 0 && document.activeElement === document.body)
+      takeFocus(document.querySelector('.letters button'))
+  }, [value])
   if (loaded.error !== null) return <Problem of={loaded} />
   if (value === null) return null
   if (value.items.length === 0)
@@ -69,11 +79,11 @@ export function DeadLetters() {
   const replay = (body: object): void => {
     call<ReplayReply>('/api/monitoring/dead-letters/replay', { method: 'POST', json: body }).then(
       ({ replayed, failed, skipped }) => {
-        const why = 'they are cut short or no JSON object, or their source does not take them'
-        const left = skipped === 0 ? '' : ` ${skipped} stay: ${why}.`
+        const why = 'They are cut short or no JSON object, or their source does not take them'
+        const left = skipped === 0 ? '' : ` Left as they are: ${skipped}. ${why}.`
         notice(
           `${replayed} stored, ${failed} refused again.${left}`,
-          failed > 0 ? 'problem' : 'done',
+          failed + skipped > 0 ? 'problem' : 'done',
         )
         setRevision((n) => n + 1)
       },
@@ -151,10 +161,13 @@ function LetterItem({ letter, onReplay }: LetterItemProps) {
           <pre tabIndex={0} aria-label="Record">
             {raw === null
               ? 'The record was not kept: it came from an uploaded file.'
-              : raw.slice(0, 4000)}
+              : raw.length > MOST_SHOWN
+                ? `${raw.slice(0, MOST_SHOWN)}… (${count(raw.length)} characters in all)`
+                : raw}
           </pre>
         ) : (
           <textarea
+            ref={takeFocus}
             class="mono"
             rows={Math.min(12, Math.ceil(edited.length / 90) + 1)}
             aria-label="The record"

@@ -1,9 +1,13 @@
 import { useState } from 'preact/hooks'
 
-import { call, told } from '../lib/api.js'
-import { useLoad } from '../lib/load.js'
+import { act } from '../lib/act.js'
+import { call } from '../lib/api.js'
+import { Icon } from '../lib/icon.js'
+import { usePaged } from '../lib/paged.js'
 import { ago } from '../lib/time.js'
-import { notice } from '../shell/notice.js'
+import { FormDialog } from '../shell/form-dialog.js'
+import { MoreButton } from '../shell/more-button.js'
+import { ShownOnce } from '../shell/shown-once.js'
 import { Sure } from '../shell/sure.js'
 import { Problem } from '../shell/problem.js'
 
@@ -20,67 +24,100 @@ interface KeyRow {
 const agoOf = (at: string | null): string =>
   at === null ? 'never' : ago(Date.parse(at), Date.now())
 
-/** The keys that may send, with a way to end one. */
+/** The keys that may send, with a way to make and to end one. */
 export function Keys() {
-  const [revision, setRevision] = useState(0)
-  const loaded = useLoad(`keys ${revision}`, (signal) =>
-    call<{ readonly items: readonly KeyRow[] }>('/api/ingest-keys?limit=200', { signal }),
-  )
-  const { value } = loaded
-  if (loaded.error !== null) return <Problem of={loaded} />
-  const end = (key: KeyRow): void => {
-    call(`/api/ingest-keys/${key.id}`, { method: 'DELETE' }).then(
-      () => {
-        notice(`The key ${key.prefix}… is refused from now on.`)
-        setRevision((n) => n + 1)
-      },
-      (problem: unknown) => notice(told(problem)),
-    )
+  const list = usePaged<KeyRow>('/api/ingest-keys', { limit: 100 })
+  const [isMaking, setMaking] = useState(false)
+  if (list.error !== null) return <Problem of={list} />
+  const end = async (key: KeyRow): Promise<void> => {
+    const work = call(`/api/ingest-keys/${key.id}`, { method: 'DELETE' })
+    if ((await act(work, `The key ${key.prefix}… is refused from now on.`)) !== null) list.reload()
   }
   return (
-    <div class="table-room">
-      <table>
-        <thead>
-          <tr>
-            <th>Name</th>
-            <th>Begins with</th>
-            <th>May send for</th>
-            <th>Made</th>
-            <th>Last used</th>
-            <th>
-              <span class="vh">End</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {(value?.items ?? []).map((key) => (
-            <tr key={key.id}>
-              <td class="long" title={key.name}>
-                {key.name}
-              </td>
-              <td>
-                <code>{key.prefix}…</code>
-              </td>
-              <td>
-                {key.sources === null ? 'every source' : key.sources.join(', ')}
-                {!key.auto_register && <span class="note"> that is registered</span>}
-              </td>
-              <td>{agoOf(key.created_at)}</td>
-              <td>{agoOf(key.last_used_at)}</td>
-              <td class="number">
-                <Sure
-                  label="End …"
-                  sure="End it: what sends with it is refused"
-                  onSure={() => end(key)}
-                />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      <p class="note">
-        A new key is made at <a href="/sources/send">Send logs</a>.
+    <>
+      <p class="line above-table">
+        <button class="primary" onClick={() => setMaking(true)}>
+          <Icon name="plus" size={14} /> Make a key
+        </button>
+        <span class="note">
+          <a href="/sources/send">Send logs</a> shows where it goes.
+        </span>
       </p>
-    </div>
+      <div class="table-room">
+        <table>
+          <thead>
+            <tr>
+              <th>Name</th>
+              <th>Begins with</th>
+              <th>May send for</th>
+              <th>Made</th>
+              <th>Last used</th>
+              <th>
+                <span class="vh">End</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {(list.items ?? []).map((key) => (
+              <tr key={key.id}>
+                <td class="long" title={key.name}>
+                  {key.name}
+                </td>
+                <td>
+                  <code>{key.prefix}…</code>
+                </td>
+                <td>
+                  {key.sources === null ? 'every source' : key.sources.join(', ')}
+                  {!key.auto_register && <span class="note"> that is registered</span>}
+                </td>
+                <td>{agoOf(key.created_at)}</td>
+                <td>{agoOf(key.last_used_at)}</td>
+                <td class="number">
+                  <Sure
+                    label="End …"
+                    sure="End it: what sends with it is refused"
+                    onSure={() => void end(key)}
+                  />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {list.items?.length === 0 && <p class="note">No key yet.</p>}
+      <MoreButton list={list} />
+      {isMaking && <NewKey onClose={() => setMaking(false)} onMade={list.reload} />}
+    </>
+  )
+}
+
+interface NewKeyProps {
+  readonly onClose: () => void
+  readonly onMade: () => void
+}
+
+function NewKey({ onClose, onMade }: NewKeyProps) {
+  const [key, setKey] = useState('')
+  const submit = async (text: (name: string) => string): Promise<void> => {
+    const sources = text('sources')
+      .split(/[\s,]+/)
+      .filter((name) => name !== '')
+    const json = { name: text('name'), sources: sources.length === 0 ? null : sources }
+    const made = await call<{ readonly key: string }>('/api/ingest-keys', { method: 'POST', json })
+    setKey(made.key)
+    onMade()
+  }
+  if (key !== '') return <ShownOnce title="The key" secret={key} onClose={onClose} />
+  return (
+    <FormDialog title="Make an ingest key" action="Make it" onClose={onClose} onSubmit={submit}>
+      <label class="field">
+        Name
+        <input name="name" autocomplete="off" maxLength={120} required autofocus />
+      </label>
+      <label class="field">
+        Sends for these sources only
+        <input name="sources" autocomplete="off" placeholder="all" />
+      </label>
+    </FormDialog>
   )
 }

@@ -80,11 +80,13 @@ interface MakeKeyProps {
 
 function MakeKey({ made, onMade }: MakeKeyProps) {
   const [problem, setProblem] = useState('')
+  const [isBusy, setBusy] = useState(false)
   const make = (): void => {
+    setBusy(true)
     const json = { name: `made on the page, ${new Date().toISOString().slice(0, 10)}` }
-    call<NewKey>('/api/ingest-keys', { method: 'POST', json }).then(onMade, (error: unknown) =>
-      setProblem(told(error)),
-    )
+    call<NewKey>('/api/ingest-keys', { method: 'POST', json })
+      .then(onMade, (error: unknown) => setProblem(told(error)))
+      .finally(() => setBusy(false))
   }
   if (made !== null)
     return (
@@ -100,7 +102,7 @@ function MakeKey({ made, onMade }: MakeKeyProps) {
   return (
     <>
       <p class="made-key">
-        <button class="primary" onClick={make}>
+        <button class="primary" onClick={make} disabled={isBusy}>
           <Icon name="key-round" size={14} /> Make a key
         </button>
         <span class="note">or use the one that the first start printed</span>

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 
 import { call, told } from '../lib/api.js'
 import { counted } from '../lib/format.js'
@@ -48,7 +48,7 @@ function problemOf(chosen: File, count: number): string {
   return count > 1 ? `Files are taken in one at a time: ${chosen.name} is the first.` : ''
 }
 
-/** Takes in a file that is dropped or chosen. */
+/** Takes in a file that is dropped anywhere on the screen, or chosen: the browser would leave the page for one that misses. */
 export function Upload() {
   const [file, setFile] = useState<File | null>(null)
   const [isOver, setOver] = useState(false)
@@ -82,20 +82,20 @@ export function Upload() {
       )
       .finally(() => setBusy(false))
   }
+  useEffect(() => {
+    const drag = (event: DragEvent): void => {
+      if (event.dataTransfer?.types.includes('Files') !== true) return
+      if (event.type !== 'dragleave') event.preventDefault()
+      setOver(event.type === 'dragover')
+      if (event.type === 'drop') choose(event.dataTransfer.files)
+    }
+    const controller = new AbortController()
+    for (const type of ['dragover', 'dragleave', 'drop'] as const)
+      document.addEventListener(type, drag, controller)
+    return () => controller.abort()
+  }, [])
   return (
-    <section
-      class={`upload ${isOver ? 'over' : ''}`}
-      onDragOver={(event) => {
-        event.preventDefault()
-        setOver(true)
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        event.preventDefault()
-        setOver(false)
-        choose(event.dataTransfer?.files)
-      }}
-    >
+    <section class={`upload ${isOver ? 'over' : ''}`}>
       <h2>Or take in a file</h2>
       <label class="button">
         <Icon name="upload" size={14} /> Choose a file

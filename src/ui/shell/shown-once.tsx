@@ -1,0 +1,25 @@
+import { Icon } from '../lib/icon.js'
+import { Dialog } from './dialog.js'
+import { copy } from './notice.js'
+
+interface ShownOnceProps {
+  readonly title: string
+  readonly secret: string
+  readonly onClose: () => void
+}
+
+/** A key or a token that was made: nobody can be shown it again. */
+export const ShownOnce = ({ title, secret, onClose }: ShownOnceProps) => (
+  <Dialog title={title} onClose={onClose}>
+    <p>
+      <code class="new-token">{secret}</code>
+    </p>
+    <p class="note">It is shown now only: copy it to where it is used.</p>
+    <p class="line">
+      <button class="primary" onClick={() => void copy(secret, 'It is copied.')}>
+        <Icon name="copy" size={14} /> Copy
+      </button>
+      <button onClick={onClose}>Done</button>
+    </p>
+  </Dialog>
+)
