@@ -117,6 +117,9 @@ const AGAINST = { before: 'before', day: 'of a day ago', week: 'of a week ago' }
 const anomalyText = ({ kinds, min_score: least = 10 }: Extract<Kind, { type: 'anomaly' }>) =>
   `${kinds?.join(', ') ?? 'any anomaly'} with a gravity of ${least} or more`
 
+const leastText = ({ min_severity: least }: Extract<Kind, { type: 'new_template' }>) =>
+  least === undefined ? '' : ` of ${least} or graver`
+
 /** What a rule looks at, in words. */
 export function kindText(kind: Kind): string {
   switch (kind.type) {
@@ -131,7 +134,7 @@ export function kindText(kind: Kind): string {
     case 'change':
       return `${kind.factor} times more or less than in the ${kind.window} ${AGAINST[kind.against ?? 'before']}`
     case 'new_template':
-      return `a new template in ${kind.window ?? NEW_TEMPLATE_WINDOW}`
+      return `a new template${leastText(kind)} in ${kind.window ?? NEW_TEMPLATE_WINDOW}`
     case 'anomaly':
       return anomalyText(kind)
     case 'dead_letters':

@@ -39,15 +39,20 @@ const groupOf = ({ group_by: names = [] }: Fields, group: readonly string[]): st
 
 /** What a rule would have done on the events of the last days. */
 export function Backtest({ fields }: { readonly fields: Fields }) {
-  const [found, setFound] = useState<BacktestReply | null>(null)
+  const [judged, setJudged] = useState<{ rule: string; found: BacktestReply } | null>(null)
   const [isBusy, setBusy] = useState(false)
+  const rule = { ...fields, name: 'back-test' }
+  const text = JSON.stringify(rule)
+  // What was judged is no longer the rule that is shown.
+  const isChanged = judged !== null && judged.rule !== text
+  const found = isChanged ? null : (judged?.found ?? null)
   const run = (): void => {
     setBusy(true)
-    const json = { rule: { ...fields, name: fields.name === '' ? 'new' : fields.name }, days: 7 }
+    const json = { rule, days: 7 }
     void act(call<BacktestReply>('/api/alert-rules/backtest', { method: 'POST', json }), '').then(
       (done) => {
         setBusy(false)
-        if (done !== null) setFound(done.value)
+        if (done !== null) setJudged({ rule: text, found: done.value })
       },
     )
   }
@@ -58,6 +63,7 @@ export function Backtest({ fields }: { readonly fields: Fields }) {
         <button onClick={run} disabled={isBusy}>
           {isBusy ? 'Judging …' : 'Judge the last 7 days'}
         </button>
+        {isChanged && <span class="note">The rule has changed since it was judged.</span>}
         {found !== null && (
           <span role="status">
             It would have fired {found.firing === 1 ? 'once' : `${count(found.firing)} times`}

@@ -9,6 +9,10 @@ import { When } from '../shell/when.js'
 import { groupText, type Channel, type Rule, type Transition } from './alert-answers.js'
 import { Problem } from '../shell/problem.js'
 
+/** What holds a notice back is told by its kind and its reason; its id says nothing to people. */
+const withoutId = (error: string): string =>
+  error.replace(/^((?:silence|maintenance window|alert)) [\da-f]{8}-[\da-f-]{27}:/, 'by a $1:')
+
 /** The history of a rule: its transitions with their counts, and the outcome of their notices. */
 export function History({ rule }: { readonly rule: Rule }) {
   const list = usePaged<Transition>(`/api/alert-rules/${rule.id}/history`, { limit: 50 })
@@ -50,7 +54,7 @@ export function History({ rule }: { readonly rule: Rule }) {
                 notice to {channelName(sent.channel_id)}{' '}
                 <span class={`state ${sent.outcome}`}>{sent.outcome}</span>
                 {sent.attempts > 1 && ` after ${sent.attempts} tries`}
-                {sent.error !== null && ` ${sent.error}`}
+                {sent.error !== null && ` ${withoutId(sent.error)}`}
               </p>
             ))}
           </li>

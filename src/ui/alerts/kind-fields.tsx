@@ -1,3 +1,4 @@
+import type { Severity } from '../../model/event.js'
 import type { AnomalyKind } from '../../model/insights.js'
 import { NEW_TEMPLATE_WINDOW, type Kind } from './alert-answers.js'
 import { Text } from './text-field.js'
@@ -58,80 +59,58 @@ const AGAINST = [
   ['week', 'a week ago'],
 ] as const
 
+/** Each of them, so that a new one is not forgotten. */
+const SEVERITIES = {
+  DEBUG: 'DEBUG',
+  INFO: 'INFO',
+  WARNING: 'WARNING',
+  ERROR: 'ERROR',
+  CRITICAL: 'CRITICAL',
+} as const satisfies Readonly<Record<Severity, Severity>>
+const LEAST = Object.values(SEVERITIES).map((name) => [name, name] as const)
+
+const COUNTED = [
+  ['occurrences', 'every occurrence'],
+  ['events', 'events, and their repeats not'],
+] as const
+
 /** The numbers and times of a rule's kind. */
 export function KindFields({ kind, onChange }: KindFieldsProps) {
   switch (kind.type) {
     case 'threshold':
     case 'ratio':
     case 'value':
-      return (
-        <>
-          {kind.type === 'value' && (
-            <Text
-              label="The number: avg, max, p95 … of an attribute"
-              value={kind.metric}
-              placeholder="p95(duration_ms)"
-              onChange={(metric) => onChange({ ...kind, metric })}
-            />
-          )}
-          {kind.type === 'ratio' && (
-            <Text
-              label="The share that also matches"
-              value={kind.part}
-              placeholder=""
-              onChange={(part) => onChange({ ...kind, part })}
-            />
-          )}
-          <div class="pair">
-            <Window window={kind.window} onChange={(window) => onChange({ ...kind, window })} />
-            <label class="field">
-              Is
-              <select
-                value={kind.op}
-                onChange={({ currentTarget: { value: op } }) =>
-                  isOp(op) && onChange({ ...kind, op })
-                }
-              >
-                {OPS.map((op) => (
-                  <option key={op}>{op}</option>
-                ))}
-              </select>
-            </label>
-            <Amount
-              label="Threshold"
-              value={kind.fire}
-              onChange={(fire) => onChange({ ...kind, fire })}
-            />
-            <label class="field">
-              Recovers at
-              <input
-                type="number"
-                step="any"
-                placeholder="the threshold"
-                value={kind.recover ?? ''}
-                onChange={({ currentTarget: { valueAsNumber: recover } }) => {
-                  const { recover: _before, ...rest } = kind
-                  onChange(Number.isFinite(recover) ? { ...rest, recover } : rest)
-                }}
-              />
-            </label>
-          </div>
-        </>
-      )
+      return <Crossing kind={kind} onChange={onChange} />
     case 'absence':
       return (
-        <Text
-          label="Nothing for"
-          value={kind.for}
-          placeholder="5m"
-          onChange={(text) => onChange({ ...kind, for: text })}
-        />
+        <div class="pair">
+          <Text
+            label="Nothing for"
+            value={kind.for}
+            placeholder="5m"
+            onChange={(text) => onChange({ ...kind, for: text })}
+          />
+          <Text
+            label="After it came within"
+            value={kind.known ?? ''}
+            placeholder="7d"
+            onChange={(known) => {
+              const { known: _before, ...rest } = kind
+              onChange(known === '' ? rest : { ...rest, known })
+            }}
+          />
+        </div>
       )
     case 'change':
       return (
         <div class="pair">
           <Window window={kind.window} onChange={(window) => onChange({ ...kind, window })} />
-          <Against kind={kind} onChange={onChange} />
+          <Choice
+            label="Against"
+            value={kind.against ?? 'before'}
+            of={AGAINST}
+            onChange={(against) => onChange({ ...kind, against })}
+          />
           <Amount
             label="Times more, or less"
             value={kind.factor}
@@ -166,10 +145,89 @@ export function KindFields({ kind, onChange }: KindFieldsProps) {
             value={kind.share}
             onChange={(share) => onChange({ ...kind, share })}
           />
+          <Amount
+            label="Of at least"
+            value={kind.at_least ?? 100}
+            onChange={(least) => onChange({ ...kind, at_least: least })}
+          />
         </div>
       )
   }
 }
+
+interface CrossingProps {
+  readonly kind: Extract<Kind, { type: 'threshold' | 'ratio' | 'value' }>
+  readonly onChange: (kind: Kind) => void
+}
+
+/** What crosses a threshold, and which. */
+const Crossing = ({ kind, onChange }: CrossingProps) => (
+  <>
+    {kind.type === 'value' && (
+      <Text
+        label="The number: avg, max, p95 … of an attribute"
+        value={kind.metric}
+        placeholder="p95(duration_ms)"
+        onChange={(metric) => onChange({ ...kind, metric })}
+      />
+    )}
+    {kind.type === 'ratio' && (
+      <Text
+        label="The share that also matches"
+        value={kind.part}
+        placeholder=""
+        onChange={(part) => onChange({ ...kind, part })}
+      />
+    )}
+    {kind.type === 'threshold' && (
+      <Choice
+        label="Counts"
+        value={kind.of ?? 'occurrences'}
+        of={COUNTED}
+        onChange={(of) => onChange({ ...kind, of })}
+      />
+    )}
+    <div class="pair">
+      <Window window={kind.window} onChange={(window) => onChange({ ...kind, window })} />
+      <label class="field">
+        Is
+        <select
+          value={kind.op}
+          onChange={({ currentTarget: { value: op } }) => isOp(op) && onChange({ ...kind, op })}
+        >
+          {OPS.map((op) => (
+            <option key={op}>{op}</option>
+          ))}
+        </select>
+      </label>
+      <Amount
+        label="Threshold"
+        value={kind.fire}
+        onChange={(fire) => onChange({ ...kind, fire })}
+      />
+      <label class="field">
+        Recovers at
+        <input
+          type="number"
+          step="any"
+          placeholder="the threshold"
+          value={kind.recover ?? ''}
+          onChange={({ currentTarget: { valueAsNumber: recover } }) => {
+            const { recover: _before, ...rest } = kind
+            onChange(Number.isFinite(recover) ? { ...rest, recover } : rest)
+          }}
+        />
+      </label>
+      {kind.type === 'ratio' && (
+        <Amount
+          label="Of at least"
+          value={kind.at_least ?? 1}
+          onChange={(least) => onChange({ ...kind, at_least: least })}
+        />
+      )}
+    </div>
+  </>
+)
 
 interface NewTemplateProps {
   readonly kind: Extract<Kind, { type: 'new_template' }>
@@ -178,6 +236,12 @@ interface NewTemplateProps {
 
 const NewTemplate = ({ kind, onChange }: NewTemplateProps) => (
   <div class="pair">
+    <Choice
+      label="Severity, at least"
+      value={kind.min_severity ?? 'DEBUG'}
+      of={LEAST}
+      onChange={(least) => onChange({ ...kind, min_severity: least })}
+    />
     <Window
       window={kind.window ?? NEW_TEMPLATE_WINDOW}
       onChange={(window) => onChange({ ...kind, window })}
@@ -254,22 +318,24 @@ function AnomalyKinds({ kind, onChange }: AnomalyKindsProps) {
   )
 }
 
-interface AgainstProps {
-  readonly kind: Extract<Kind, { type: 'change' }>
-  readonly onChange: (kind: Kind) => void
+interface ChoiceProps<Name extends string> {
+  readonly label: string
+  readonly value: Name
+  readonly of: readonly (readonly [Name, string])[]
+  readonly onChange: (chosen: Name) => void
 }
 
-const Against = ({ kind, onChange }: AgainstProps) => (
+const Choice = <Name extends string>({ label, value, of, onChange }: ChoiceProps<Name>) => (
   <label class="field">
-    Against
+    {label}
     <select
-      value={kind.against ?? 'before'}
-      onChange={({ currentTarget: { value } }) => {
-        const against = AGAINST.find(([name]) => name === value)?.[0]
-        if (against !== undefined) onChange({ ...kind, against })
+      value={value}
+      onChange={({ currentTarget }) => {
+        const chosen = of.find(([name]) => name === currentTarget.value)?.[0]
+        if (chosen !== undefined) onChange(chosen)
       }}
     >
-      {AGAINST.map(([name, text]) => (
+      {of.map(([name, text]) => (
         <option key={name} value={name}>
           {text}
         </option>

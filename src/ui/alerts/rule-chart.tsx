@@ -56,8 +56,8 @@ interface CountsProps {
 function Counts({ kind, histogram: { buckets, step_s: step }, windowMs }: CountsProps) {
   // A threshold is for a whole window.
   const line = kind.type === 'threshold' && step * 1000 === windowMs ? kind.fire : null
-  const largest = Math.max(...buckets.map(({ total }) => total), 1)
-  const most = Math.max(largest, line ?? 0)
+  const largest = Math.max(...buckets.map(({ total }) => total), 0)
+  const most = Math.max(largest, line ?? 0, 1)
   const width = WIDTH / Math.max(buckets.length, 1)
   const y = (n: number): number => HEIGHT - (n / most) * (HEIGHT - 4)
   const isOver = (total: number): boolean => line !== null && isBeyond(kind, total)

@@ -116,7 +116,7 @@ function Tools({ onImported }: { readonly onImported: () => void }) {
   }
   return (
     <p class="line above-table">
-      <a class="button" href="/alerts/rules/new">
+      <a class="button primary" href="/alerts/rules/new">
         <Icon name="plus" size={14} /> New rule
       </a>
       <a class="button" href="/api/alert-rules/export" download="alert-rules.json">
