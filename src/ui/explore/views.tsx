@@ -80,10 +80,10 @@ interface SaveFormProps {
 
 const KINDS: readonly (readonly [kind: ViewKind, name: string])[] = [
   ['view', 'a view to open again'],
-  ['series', 'a chart on a dashboard'],
-  ['top', 'a top list on a dashboard'],
-  ['number', 'a number on a dashboard'],
-  ['table', 'the newest events on a dashboard'],
+  ['series', 'panel: a chart'],
+  ['top', 'panel: a top list'],
+  ['number', 'panel: a number'],
+  ['table', 'panel: newest events'],
 ]
 
 function SaveForm({ onClose, onSaved }: SaveFormProps) {

@@ -12,6 +12,10 @@ import {
 
 const DAYS = 5
 const DAY_MS = 86_400_000
+/** Days begin at such a multiple in every zone. */
+const QUARTER_MS = 900_000
+/** What is graver has this score. */
+const MOST_SCORE = 50
 /** Leaders that are drawn; their parts are counted beside them. */
 const MOST = 40
 
@@ -24,10 +28,8 @@ interface TimelineProps {
 export function AnomalyTimeline({ snapshot, openId }: TimelineProps) {
   const endMs = Date.parse(snapshot.as_of)
   const startMs = endMs - DAYS * DAY_MS
-  const leaders = snapshot.anomalies
-    .filter(({ part_of: leader }) => leader === null)
-    .toSorted((a, b) => b.score - a.score)
-    .slice(0, MOST)
+  const all = snapshot.anomalies.filter(({ part_of: leader }) => leader === null)
+  const leaders = all.toSorted((a, b) => b.score - a.score).slice(0, MOST)
   if (leaders.length === 0)
     return (
       <p class="note">
@@ -38,11 +40,14 @@ export function AnomalyTimeline({ snapshot, openId }: TimelineProps) {
     )
   const share = (ms: number): number =>
     (Math.max(0, Math.min(endMs, ms) - startMs) / (endMs - startMs)) * 100
+  const days = beginnings(startMs, endMs)
   return (
-    <div class="anomaly-lines">
+    <div class="anomaly-lines" style={{ '--day': `${share(days[0] ?? startMs) * 1.25}%` }}>
       <div class="days" aria-hidden="true">
-        {Array.from({ length: DAYS }, (_, i) => (
-          <span key={i}>{day(startMs + (i + 0.5) * DAY_MS, zone.value)}</span>
+        {days.map((ms) => (
+          <span key={ms} style={{ left: `${share(ms)}%` }}>
+            {day(ms, zone.value)}
+          </span>
         ))}
       </div>
       <ul>
@@ -56,8 +61,22 @@ export function AnomalyTimeline({ snapshot, openId }: TimelineProps) {
           />
         ))}
       </ul>
+      {all.length > MOST && (
+        <p class="note">
+          The {MOST} gravest of {count(all.length)} are drawn.
+        </p>
+      )}
     </div>
   )
+}
+
+/** The moments between two others at which a day begins in the chosen zone. */
+function beginnings(fromMs: number, untilMs: number): readonly number[] {
+  const found: number[] = []
+  const firstMs = Math.ceil(fromMs / QUARTER_MS) * QUARTER_MS
+  for (let ms = firstMs; ms < untilMs; ms += QUARTER_MS)
+    if (day(ms, zone.value) !== day(ms - QUARTER_MS, zone.value)) found.push(ms)
+  return found
 }
 
 interface LineProps {
@@ -88,7 +107,10 @@ function Line({ one, isOpen, parts, shareAt }: LineProps) {
             style={{ left: `${left}%`, width: `max(6px, ${right - left}%)` }}
           />
         </span>
-        <b>{one.score.toFixed(1)} σ</b>
+        <b>
+          {one.score >= MOST_SCORE && '≥ '}
+          {one.score.toFixed(1)} σ
+        </b>
       </a>
     </li>
   )

@@ -168,7 +168,7 @@ const Change = ({ one }: { readonly one: TemplateChange }) => (
       </span>
       <span class="note">{one.source}</span>
       <span class="amount">
-        <b>{short(one.count_24h)}</b> of {short(Math.round(one.expected_24h))} a day
+        <b>{short(one.count_24h)}</b> in 24 h, usual {short(Math.round(one.expected_24h))}
       </span>
     </a>
   </li>
