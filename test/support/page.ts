@@ -57,9 +57,10 @@ export function watch(page: Page): Seen {
   page.on('pageerror', (error) => seen.faults.push(error.message))
   page.on('console', (message) => {
     // The page asks for a log-in before there is one; a refused password and what is missing are part of the test.
-    const isExpected = /\/api\/(?:auth\/|users$|ai-insights\/snapshot)|nosuch/.test(
-      message.location().url,
-    )
+    const isExpected =
+      /\/api\/(?:auth\/|users$|notification-channels$|ai-insights\/snapshot)|nosuch/.test(
+        message.location().url,
+      )
     if (message.type() === 'error' && !isExpected) seen.faults.push(message.text())
   })
   page.on('request', (request) => seen.hosts.add(new URL(request.url()).host))

@@ -9,7 +9,8 @@ export function ExportProgress() {
     <div class="exporting" role="status">
       <span>
         Exporting: <b>{count(rows)}</b>
-        {total === null ? ' lines' : ` of ${counted(total, 'event')}`},{(bytes / 1e6).toFixed(1)} MB
+        {total === null ? ' lines' : ` of ${counted(total, 'event')}`}, {(bytes / 1e6).toFixed(1)}{' '}
+        MB
       </span>
       {total !== null && <progress aria-label="Export" max={Math.max(total, 1)} value={rows} />}
       <button onClick={cancel}>Cancel</button>

@@ -2,13 +2,14 @@ import { useEffect, useState } from 'preact/hooks'
 
 import { act } from '../lib/act.js'
 import { call, pathWith } from '../lib/api.js'
-import { count } from '../lib/format.js'
+import { count, counted } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
 import { oneLine } from '../lib/message.js'
 import { learnPeople, people, personName } from '../lib/people.js'
 import { may, user } from '../lib/session.js'
 import { zone } from '../lib/settings.js'
+import { takeFocus } from '../lib/take-focus.js'
 import { duration, rangeLabel } from '../lib/time.js'
 import { formTexts } from '../shell/form.js'
 import { PriorityChoice } from '../shell/priority-choice.js'
@@ -34,10 +35,10 @@ export function IncidentScreen({ id }: { readonly id: string }) {
   useEffect(() => {
     document.title = title
   }, [title])
-  const change = (json: object, said = ''): void => {
-    void act(call<Incident>(`/api/incidents/${id}`, { method: 'PATCH', json }), said).then(
-      (done) => done !== null && setChanged(done.value),
-    )
+  const change = async (json: object): Promise<boolean> => {
+    const done = await act(call<Incident>(`/api/incidents/${id}`, { method: 'PATCH', json }), '')
+    if (done !== null) setChanged(done.value)
+    return done !== null
   }
   return (
     <main class="screen incident">
@@ -66,7 +67,8 @@ export function IncidentScreen({ id }: { readonly id: string }) {
 
 interface PartProps {
   readonly incident: Incident
-  readonly onChange: (json: object, said?: string) => void
+  /** Gives whether it was done. */
+  readonly onChange: (json: object) => Promise<boolean>
 }
 
 interface HeadProps extends PartProps {
@@ -86,7 +88,7 @@ function Head({ incident, onChange, onMoved }: HeadProps) {
           chosen={severity}
           isSmall
           isDisabled={!isManager}
-          onChoose={(priority) => onChange({ severity: priority })}
+          onChoose={(priority) => void onChange({ severity: priority })}
         />
         <span class={`state ${status}`}>{status}</span>
         <Assignee incident={incident} onChange={onChange} />
@@ -112,7 +114,7 @@ function Head({ incident, onChange, onMoved }: HeadProps) {
             </button>
           ))}
           {assignee !== user.value?.id && (
-            <button onClick={() => onChange({ assignee_id: user.value?.id })}>Take it</button>
+            <button onClick={() => void onChange({ assignee_id: user.value?.id })}>Take it</button>
           )}
         </div>
       )}
@@ -129,7 +131,7 @@ function Assignee({ incident, onChange }: PartProps) {
       aria-label="Who has it"
       value={id ?? ''}
       onChange={({ currentTarget: { value } }) =>
-        onChange({ assignee_id: value === '' ? null : value })
+        void onChange({ assignee_id: value === '' ? null : value })
       }
     >
       <option value="">nobody has it</option>
@@ -154,13 +156,16 @@ const namesOf = (fields: string): string =>
   fields.replaceAll(/_id(?=s?\b)/g, '').replaceAll('_', ' ')
 
 function Timeline({ incident, onChanged }: TimelineProps) {
+  const [isBusy, setBusy] = useState(false)
   const add = (event: SubmitEvent): void => {
     event.preventDefault()
     const form = event.currentTarget
     const text = formTexts(form)('text')
     if (text === '') return
     const path = `/api/incidents/${incident.id}/notes`
+    setBusy(true)
     void act(call<Incident>(path, { method: 'POST', json: { text } }), '').then((done) => {
+      setBusy(false)
       if (done === null) return
       onChanged(done.value)
       if (form instanceof HTMLFormElement) form.reset()
@@ -190,7 +195,7 @@ function Timeline({ incident, onChanged }: TimelineProps) {
             aria-label="Note"
             placeholder="What was seen, what was done"
           />
-          <button>Add note</button>
+          <button disabled={isBusy}>Add note</button>
         </form>
       )}
     </section>
@@ -198,14 +203,16 @@ function Timeline({ incident, onChanged }: TimelineProps) {
 }
 
 function Description({ incident, onChange }: PartProps) {
-  const [isEdited, setEdited] = useState(false)
+  /** Null before it was edited for the first time. */
+  const [isEdited, setEdited] = useState<boolean | null>(null)
   const save = (event: SubmitEvent): void => {
     event.preventDefault()
     const text = formTexts(event.currentTarget)
-    onChange({ title: text('title'), description: text('description') })
-    setEdited(false)
+    void onChange({ title: text('title'), description: text('description') }).then((isDone) => {
+      if (isDone) setEdited(false)
+    })
   }
-  if (isEdited)
+  if (isEdited === true)
     return (
       <form class="card form" onSubmit={save}>
         <label class="field">
@@ -214,7 +221,12 @@ function Description({ incident, onChange }: PartProps) {
         </label>
         <label class="field">
           Description
-          <textarea name="description" rows={5} defaultValue={incident.description} />
+          <textarea
+            ref={takeFocus}
+            name="description"
+            rows={5}
+            defaultValue={incident.description}
+          />
         </label>
         <p class="line">
           <button class="primary">Save</button>
@@ -233,7 +245,11 @@ function Description({ incident, onChange }: PartProps) {
         <p class="text">{incident.description}</p>
       )}
       {may('manager') && (
-        <button class="link" onClick={() => setEdited(true)}>
+        <button
+          ref={isEdited === false ? takeFocus : null}
+          class="link"
+          onClick={() => setEdited(true)}
+        >
           Edit
         </button>
       )}
@@ -278,7 +294,7 @@ function EvidenceList({ incident, onChange }: PartProps) {
                 class="quiet tiny"
                 aria-label={`Take away ${one.q}`}
                 title="Take it away"
-                onClick={() => onChange({ evidence: evidence.filter((_, at) => at !== i) })}
+                onClick={() => void onChange({ evidence: evidence.filter((_, at) => at !== i) })}
               >
                 <Icon name="x" size={13} />
               </button>
@@ -293,6 +309,9 @@ function EvidenceList({ incident, onChange }: PartProps) {
           </li>
         ))}
       </ul>
+      {events.length > MOST_EVENTS && (
+        <p class="note">and {counted(events.length - MOST_EVENTS, 'more event')}</p>
+      )}
       {source !== null && <p class="note">Source: {source}</p>}
     </section>
   )

@@ -5,6 +5,7 @@ import { count, counted } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
 import { zone } from '../lib/settings.js'
+import { takeFocus } from '../lib/take-focus.js'
 import { fullTime } from '../lib/time.js'
 import { notice } from '../shell/notice.js'
 import { Problem } from '../shell/problem.js'
@@ -44,12 +45,17 @@ const REASONS: Readonly<Record<string, string>> = {
 }
 
 const MOST = 200
+const MOST_NAMES = 4
 /** Characters of a record; to edit it, all of them are there. */
 const MOST_SHOWN = 4000
 
-const takeFocus = (element: HTMLElement | null): void => element?.focus()
-
 const nameOf = ({ source }: Letter): string => (source === '' ? '(no source)' : source)
+
+function sourcesOf(letters: readonly Letter[]): string {
+  const names = [...new Set(letters.map(nameOf))]
+  const rest = names.length - MOST_NAMES
+  return names.slice(0, MOST_NAMES).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
+}
 
 /** The dead letters by reason, and their replay. */
 export function DeadLetters() {
@@ -111,8 +117,7 @@ const Group = ({ reason, letters, onReplay }: GroupProps) => (
     <header>
       <h2>{REASONS[reason] ?? reason}</h2>
       <span class="note">
-        {counted(letters.length, 'message')} of{' '}
-        {[...new Set(letters.map(nameOf))].slice(0, 4).join(', ')}
+        {counted(letters.length, 'message')} of {sourcesOf(letters)}
       </span>
       <button
         onClick={() => onReplay({ reason: [reason] })}

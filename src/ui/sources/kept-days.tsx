@@ -1,3 +1,5 @@
+import { useState } from 'preact/hooks'
+
 import type { RetentionClass } from '../../model/retention.js'
 import { call, told } from '../lib/api.js'
 import { counted } from '../lib/format.js'
@@ -28,36 +30,52 @@ interface KeptDaysProps {
   readonly onChanged: () => void
 }
 
-/** The retention of a source, which an admin changes. */
+/** The retention of a source, which an admin changes. A key press chooses in a list, so it asks before anything is deleted. */
 export function KeptDays({ name, days, onChanged }: KeptDaysProps) {
+  const [chosen, setChosen] = useState<string | null>(null)
   if (!may('admin')) return <>{days === null ? '' : `${days} d`}</>
-  const keep = (chosen: number | null): void => {
-    const json = { retention_days: chosen }
+  const keep = (after: number | null): void => {
+    const json = { retention_days: after }
+    setChosen(null)
     call(`/api/sources/${encodeURIComponent(name)}`, { method: 'PATCH', json })
       .then(
         () =>
           notice(
-            chosen === null
+            after === null
               ? `${name} has no retention of its own.`
-              : `Events of ${name} are kept for ${counted(chosen, 'day')}, those that are stored too.`,
+              : `Events of ${name} are kept for ${counted(after, 'day')}, those that are stored too.`,
           ),
         (error: unknown) => notice(told(error), 'problem'),
       )
       .finally(onChanged)
   }
   return (
-    <select
-      aria-label={`Days that events of ${name} are kept`}
-      title="days after arrival; default: as its application or the severity says"
-      value={days ?? ''}
-      onChange={({ currentTarget: { value } }) => keep(value === '' ? null : Number(value))}
-    >
-      <option value="">default</option>
-      {Object.entries(CHOICES).map(([one, label]) => (
-        <option key={one} value={one}>
-          {label}
-        </option>
-      ))}
-    </select>
+    <>
+      <select
+        aria-label={`Days that events of ${name} are kept`}
+        title="days after arrival; default: as its application or the severity says"
+        value={chosen ?? days ?? ''}
+        onChange={({ currentTarget: { value } }) =>
+          setChosen(value === String(days ?? '') ? null : value)
+        }
+      >
+        <option value="">default</option>
+        {Object.entries(CHOICES).map(([one, label]) => (
+          <option key={one} value={one}>
+            {label}
+          </option>
+        ))}
+      </select>
+      {chosen !== null && (
+        <p class="line">
+          <button class="danger" onClick={() => keep(chosen === '' ? null : Number(chosen))}>
+            Delete what is older
+          </button>
+          <button class="quiet" onClick={() => setChosen(null)}>
+            Leave
+          </button>
+        </p>
+      )}
+    </>
   )
 }
