@@ -168,6 +168,17 @@ async function manyTemplates(t: Test, page: Page, service: LiveService): Promise
   t.same(await axe(page), [])
   await page.setViewportSize({ width: 375, height: 720 })
   t.ok((await widthOf(page)) <= 375)
+  await page.goto(`${service.api}/live?q=source:throng`)
+  await page.waitForSelector('.pulse.open')
+  await page.click('.segments >> text=Templates')
+  const throng = Array.from({ length: 210 }, (_, n) => ({
+    source: 'throng',
+    message: words(n + 200),
+  }))
+  await service.ingest(throng)
+  const counts = 'Of the newest 210 events; of 210 templates the 200 most frequent'
+  await page.waitForSelector(`.template-lines .note:text-is("${counts}")`)
+  t.pass('what is not listed is counted')
 }
 
 /** Whether a menu has the focus in the moment in which it comes. */
@@ -632,6 +643,20 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.waitForSelector('tr:has-text("gateway"):has-text("0 %")')
   await page.waitForSelector('tr:has-text("legacy-billing"):has-text("100 %")')
   t.same(await axe(page), [])
+  const keptDays = async () =>
+    (await service.call('GET /api/sources')).body.find(
+      ({ name }: { name: string }) => name === 'auth',
+    ).retention_days
+  await page.focus('select[aria-label="Days that events of auth are kept"]')
+  await page.keyboard.press('ArrowDown')
+  await page.waitForSelector('tr:has-text("auth") .danger:has-text("Delete what is older")')
+  t.equal(await keptDays(), null, 'a key press deletes nothing')
+  await page.click('text=Leave')
+  await page.waitForSelector('.danger', { state: 'detached' })
+  await page.selectOption('select[aria-label="Days that events of auth are kept"]', '30')
+  await page.click('text=Delete what is older')
+  await page.waitForSelector('.notice:has-text("kept for 30 days")')
+  t.equal(await keptDays(), 30)
   await page.click('text=Dead letters')
   await page.waitForSelector('.letters:has-text("legacy-billing")')
   t.same(await axe(page), [])

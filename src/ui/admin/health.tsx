@@ -86,6 +86,9 @@ const Checks = ({ reply }: { readonly reply: HealthReply }) => (
   </>
 )
 
+/** Lines of the table. */
+const MOST = 200
+
 function Collectors({ all }: { readonly all: readonly Collector[] }) {
   if (all.length === 0) return <p class="note">Nothing yet.</p>
   return (
@@ -104,7 +107,7 @@ function Collectors({ all }: { readonly all: readonly Collector[] }) {
           </tr>
         </thead>
         <tbody>
-          {all.slice(0, 200).map((one) => (
+          {all.slice(0, MOST).map((one) => (
             <tr key={`${one.protocol} ${one.source}`}>
               <td>{one.protocol}</td>
               <td>{one.source ?? <span class="note">several</span>}</td>
@@ -120,6 +123,11 @@ function Collectors({ all }: { readonly all: readonly Collector[] }) {
           ))}
         </tbody>
       </table>
+      {all.length > MOST && (
+        <p class="note">
+          {MOST} of {count(all.length)} are listed.
+        </p>
+      )}
     </div>
   )
 }

@@ -7,6 +7,7 @@ import { go } from '../lib/router.js'
 import { zone } from '../lib/settings.js'
 import { rangeLabel } from '../lib/time.js'
 import { FormDialog } from '../shell/form-dialog.js'
+import { MoreButton } from '../shell/more-button.js'
 import { draft } from '../shell/open-dialogs.js'
 import { PriorityChoice } from '../shell/priority-choice.js'
 import { addEvidence, openIncident, type IncidentFacts } from './incident-answers.js'
@@ -73,7 +74,7 @@ interface OpenOnesProps {
 function OpenOnes({ given, onAdd }: OpenOnesProps) {
   const open = usePaged<IncidentFacts>('/api/incidents', {
     status: 'open,acknowledged,investigating',
-    limit: 20,
+    limit: 6,
   })
   const hasEvidence = given.evidence.length + given.event_ids.length > 0
   if (!hasEvidence || (open.items ?? []).length === 0) return null
@@ -81,7 +82,7 @@ function OpenOnes({ given, onAdd }: OpenOnesProps) {
     <>
       <h3>Or add it to one that is open</h3>
       <ul class="choices">
-        {(open.items ?? []).slice(0, 6).map((one) => (
+        {(open.items ?? []).map((one) => (
           <li key={one.id}>
             <button type="button" class="item" onClick={() => onAdd(one)}>
               <span class={`badge ${one.severity.toLowerCase()}`}>{one.severity}</span>
@@ -90,6 +91,7 @@ function OpenOnes({ given, onAdd }: OpenOnesProps) {
           </li>
         ))}
       </ul>
+      <MoreButton list={open} />
     </>
   )
 }

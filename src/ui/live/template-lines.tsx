@@ -17,14 +17,16 @@ interface TemplateLinesProps {
 
 /** The newest events as one counting line a template, which stays readable however fast they come. */
 export function TemplateLines({ items, matched }: TemplateLinesProps) {
-  const lines = byTemplate(items).slice(0, SHOWN)
-  const total = lines.reduce((sum, line) => sum + line.count, 0)
+  const all = byTemplate(items)
+  const lines = all.slice(0, SHOWN)
+  const total = all.reduce((sum, line) => sum + line.count, 0)
   const most = lines[0]?.count ?? 1
   useEffect(() => learnTemplates(lines.map(({ id }) => id)))
   return (
     <section class="found template-lines" aria-label="Templates of the newest events">
       <p class="note">
         Of the newest {count(total)} events{matched > total && ` of ${count(matched)}`}
+        {all.length > SHOWN && `; of ${count(all.length)} templates the ${SHOWN} most frequent`}
       </p>
       <ul class="ranked">
         {lines.map(({ id, count: n, newest }) => (

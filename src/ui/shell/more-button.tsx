@@ -5,7 +5,7 @@ export function MoreButton({ list }: { readonly list: Paged<unknown> }) {
   if (list.items === null && list.error === null) return <p class="waiting" aria-busy="true" />
   if (!list.hasMore) return null
   return (
-    <button class="more-button" onClick={list.more}>
+    <button type="button" class="more-button" onClick={list.more}>
       Show more
     </button>
   )
