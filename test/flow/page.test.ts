@@ -653,6 +653,7 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   t.equal(await keptDays(), null, 'a key press deletes nothing')
   await page.click('text=Leave')
   await page.waitForSelector('.danger', { state: 'detached' })
+  await page.waitForSelector('select[aria-label="Days that events of auth are kept"]:focus')
   await page.selectOption('select[aria-label="Days that events of auth are kept"]', '30')
   await page.click('text=Delete what is older')
   await page.waitForSelector('.notice:has-text("kept for 30 days")')

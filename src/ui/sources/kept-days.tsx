@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 
 import type { RetentionClass } from '../../model/retention.js'
 import { call, told } from '../lib/api.js'
@@ -33,10 +33,15 @@ interface KeptDaysProps {
 /** The retention of a source, which an admin changes. A key press chooses in a list, so it asks before anything is deleted. */
 export function KeptDays({ name, days, onChanged }: KeptDaysProps) {
   const [chosen, setChosen] = useState<string | null>(null)
+  const select = useRef<HTMLSelectElement>(null)
+  const decide = (): void => {
+    setChosen(null)
+    select.current?.focus()
+  }
   if (!may('admin')) return <>{days === null ? '' : `${days} d`}</>
   const keep = (after: number | null): void => {
     const json = { retention_days: after }
-    setChosen(null)
+    decide()
     call(`/api/sources/${encodeURIComponent(name)}`, { method: 'PATCH', json })
       .then(
         () =>
@@ -52,6 +57,7 @@ export function KeptDays({ name, days, onChanged }: KeptDaysProps) {
   return (
     <>
       <select
+        ref={select}
         aria-label={`Days that events of ${name} are kept`}
         title="days after arrival; default: as its application or the severity says"
         value={chosen ?? days ?? ''}
@@ -71,7 +77,7 @@ export function KeptDays({ name, days, onChanged }: KeptDaysProps) {
           <button class="danger" onClick={() => keep(chosen === '' ? null : Number(chosen))}>
             Delete what is older
           </button>
-          <button class="quiet" onClick={() => setChosen(null)}>
+          <button class="quiet" onClick={decide}>
             Leave
           </button>
         </p>
