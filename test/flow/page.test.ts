@@ -281,6 +281,9 @@ async function explore(
   await page.waitForSelector('.fields li.only:has-text("payments")')
   await page.click('.fields .value:has-text("payments")')
   await page.waitForURL((url) => url.searchParams.get('q') === 'severity:error')
+  // Nothing moves any more when all has come.
+  await page.waitForSelector('.fields .value:has-text("checkout")')
+  await page.waitForSelector('.chart-room[aria-busy=false]')
   await page.click('.fields .value:has-text("checkout")', { modifiers: ['Alt'] })
   await page.waitForURL(/-source:checkout/)
   await page.waitForSelector('.events .row.error')

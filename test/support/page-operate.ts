@@ -239,6 +239,17 @@ async function administration(t: Test, page: Page, service: LiveService): Promis
   await page.keyboard.press('Enter')
   await page.waitForSelector('tr:has-text("ann@example.com"):has-text("temporary")')
   t.same(await axe(page), [])
+  const roleOf = async () =>
+    (await service.call('GET /api/users')).body.items.find(
+      ({ email }: { email: string }) => email === 'ann@example.com',
+    ).role
+  await page.focus('select[aria-label="Role of ann@example.com"]')
+  await page.keyboard.press('ArrowDown')
+  await page.waitForSelector('.danger:has-text("Make manager")')
+  t.equal(await roleOf(), 'viewer', 'a key press gives no role')
+  await page.click('text=Make manager')
+  await page.waitForSelector('.notice:has-text("ann@example.com is manager")')
+  t.equal(await roleOf(), 'manager')
   await newPassword(t, page, service)
   await page.focus('tr:has-text("ann@example.com") >> text=Delete …')
   await page.keyboard.press('Enter')

@@ -7,6 +7,7 @@ import { usePaged } from '../lib/paged.js'
 import { may, user, type User } from '../lib/session.js'
 import { FormDialog } from '../shell/form-dialog.js'
 import { MoreButton } from '../shell/more-button.js'
+import { AskedSelect } from '../shell/asked-select.js'
 import { Sure } from '../shell/sure.js'
 import { When } from '../shell/when.js'
 import { Problem } from '../shell/problem.js'
@@ -89,21 +90,19 @@ function Line({ person, onChange }: LineProps) {
         {person.must_change_password && <span class="note"> has a temporary password</span>}
       </td>
       <td>
-        <select
-          aria-label={`Role of ${email}`}
+        <AskedSelect
+          label={`Role of ${email}`}
           value={role}
-          disabled={!may('superadmin') || isSelf || person.provider !== null}
-          onChange={({ currentTarget: { value } }) =>
+          options={ROLES.map((name) => [name, name])}
+          isDisabled={!may('superadmin') || isSelf || person.provider !== null}
+          sure={(chosen) => `Make ${chosen}`}
+          onSure={(chosen) =>
             onChange(
-              call(`${path}/role`, { method: 'PUT', json: { role: value } }),
-              `${email} is ${value} from the next log-in on.`,
+              call(`${path}/role`, { method: 'PUT', json: { role: chosen } }),
+              `${email} is ${chosen} from the next log-in on.`,
             )
           }
-        >
-          {ROLES.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
+        />
       </td>
       <td>
         <When at={person.last_login_at} as="ago" />

@@ -1,9 +1,8 @@
-import { useRef, useState } from 'preact/hooks'
-
 import type { RetentionClass } from '../../model/retention.js'
 import { call, told } from '../lib/api.js'
 import { counted } from '../lib/format.js'
 import { may } from '../lib/session.js'
+import { AskedSelect } from '../shell/asked-select.js'
 import { notice } from '../shell/notice.js'
 
 /** What can be chosen. */
@@ -30,18 +29,13 @@ interface KeptDaysProps {
   readonly onChanged: () => void
 }
 
-/** The retention of a source, which an admin changes. A key press chooses in a list, so it asks before anything is deleted. */
+const OPTIONS = [['', 'default'], ...Object.entries(CHOICES)] as const
+
+/** The retention of a source, which an admin changes. */
 export function KeptDays({ name, days, onChanged }: KeptDaysProps) {
-  const [chosen, setChosen] = useState<string | null>(null)
-  const select = useRef<HTMLSelectElement>(null)
-  const decide = (): void => {
-    setChosen(null)
-    select.current?.focus()
-  }
   if (!may('admin')) return <>{days === null ? '' : `${days} d`}</>
   const keep = (after: number | null): void => {
     const json = { retention_days: after }
-    decide()
     call(`/api/sources/${encodeURIComponent(name)}`, { method: 'PATCH', json })
       .then(
         () =>
@@ -55,33 +49,15 @@ export function KeptDays({ name, days, onChanged }: KeptDaysProps) {
       .finally(onChanged)
   }
   return (
-    <>
-      <select
-        ref={select}
-        aria-label={`Days that events of ${name} are kept`}
-        title="days after arrival; default: as its application or the severity says"
-        value={chosen ?? days ?? ''}
-        onChange={({ currentTarget: { value } }) =>
-          setChosen(value === String(days ?? '') ? null : value)
-        }
-      >
-        <option value="">default</option>
-        {Object.entries(CHOICES).map(([one, label]) => (
-          <option key={one} value={one}>
-            {label}
-          </option>
-        ))}
-      </select>
-      {chosen !== null && (
-        <p class="line">
-          <button class="danger" onClick={() => keep(chosen === '' ? null : Number(chosen))}>
-            Delete what is older
-          </button>
-          <button class="quiet" onClick={decide}>
-            Leave
-          </button>
-        </p>
-      )}
-    </>
+    <AskedSelect
+      label={`Days that events of ${name} are kept`}
+      title="days after arrival; default: as its application or the severity says"
+      value={String(days ?? '')}
+      options={OPTIONS}
+      sure={(chosen) =>
+        Number(chosen) > (days ?? Infinity) ? 'Keep longer' : 'Delete what is older'
+      }
+      onSure={(chosen) => keep(chosen === '' ? null : Number(chosen))}
+    />
   )
 }

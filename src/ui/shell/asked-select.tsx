@@ -1,0 +1,58 @@
+import { useRef, useState } from 'preact/hooks'
+
+interface AskedSelectProps {
+  readonly label: string
+  readonly title?: string
+  readonly value: string
+  readonly options: readonly (readonly [value: string, text: string])[]
+  readonly isDisabled?: boolean
+  /** What the choice of a value does, in words. */
+  readonly sure: (chosen: string) => string
+  readonly onSure: (chosen: string) => void
+}
+
+/** A list whose choice is carried out after one more press, because an arrow key chooses already. */
+export function AskedSelect({ label, options, value, sure, onSure, ...rest }: AskedSelectProps) {
+  const [chosen, setChosen] = useState<string | null>(null)
+  const select = useRef<HTMLSelectElement>(null)
+  const decide = (): void => {
+    setChosen(null)
+    select.current?.focus()
+  }
+  return (
+    <>
+      <select
+        ref={select}
+        aria-label={label}
+        title={rest.title}
+        disabled={rest.isDisabled}
+        value={chosen ?? value}
+        onChange={({ currentTarget }) =>
+          setChosen(currentTarget.value === value ? null : currentTarget.value)
+        }
+      >
+        {options.map(([one, text]) => (
+          <option key={one} value={one}>
+            {text}
+          </option>
+        ))}
+      </select>
+      {chosen !== null && (
+        <p class="line">
+          <button
+            class="danger"
+            onClick={() => {
+              decide()
+              onSure(chosen)
+            }}
+          >
+            {sure(chosen)}
+          </button>
+          <button class="quiet" onClick={decide}>
+            Leave
+          </button>
+        </p>
+      )}
+    </>
+  )
+}
