@@ -1,7 +1,7 @@
 /*
  * The number of events of a time range. `template_stats` counts the events of each hour by source and template. It does not count
- * them by severity or priority, but it has the occurrences of each: the events of a template whose occurrences all have one
- * severity have it too. When a template has occurrences of several severities, all events of the range are read and
+ * them by severity or priority, but it has the occurrences of each. If all occurrences of a template have the same
+ * severity, so do all its events. As soon as one template has several severities, all events of the range are read and
  * counted, which costs less than to look up the events of that template alone (bench/NOTES.md).
  */
 

@@ -61,8 +61,8 @@ export const createFacets =
         top,
         names,
       })
-      // Some events of the oldest days may be dropped, and each field from a rollup reads those that are left of them once more.
-      // So rollups are used only where these days are a small part of the range.
+      // Days of which some events are dropped are counted from the events that are left, once for each field. So rollups are
+      // used only where these days are a small part of the range.
       const isMostlyKept =
         (counter.keptMs(range) - range.fromMs) * fields.length <= range.toMs - range.fromMs
       const isRolledUp = fields.map(

@@ -38,8 +38,8 @@ interface WebSocketLimits {
   /** Largest message of a client; a larger one closes the connection. */
   readonly messageBytes: number
   /**
-   * A client that sends more, pings and pongs included, is disconnected: uWebSockets.js reads a connection for as long as there
-   * are 512 KiB at once, and nobody else meanwhile.
+   * A client that sends more, pings and pongs included, is disconnected: uWebSockets.js goes on reading one connection, and
+   * serves no other, while each read fills its buffer of 512 KiB.
    */
   readonly messagesPerSecond: number
   /** Limit of a connection's unsent bytes; above it texts are dropped, and a slow client is disconnected. */

@@ -65,7 +65,7 @@ export class BlockEncoder {
   readonly #kernel: Kernel
   /** Adds the records of the last body that are messages of protobuf. */
   readonly protobuf: ProtobufRecords
-  /** Finds the level of a record that names none. */
+  /** Finds the level in a message, for a record that has no level of its own. */
   readonly levelOf = createLevelOfMessage()
   readonly #templates: KnownTemplates
   readonly #misses = new MissList()

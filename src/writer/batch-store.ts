@@ -58,8 +58,8 @@ export interface BatchStore {
     readonly deadLetters: number
   }>
   /**
-   * Deletes events, once their occurrences are taken out of the rollups. Their repeats stay in event_occurrences and repeat_arrivals,
-   * until they are too old: nothing counts a repeat without its event, and tables that aggregate take no patches.
+   * Deletes events whose occurrences are out of the rollups already. The rows of their repeats, in event_occurrences and
+   * repeat_arrivals, stay until retention drops them: no answer counts the repeats of an event that is gone.
    */
   deleteEvents(deletion: EventDeletion): Promise<void>
   deleteDeadLetters(ids: readonly number[]): Promise<void>

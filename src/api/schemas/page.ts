@@ -6,7 +6,7 @@ const MAX_VALUES = 100
 export const ListParameter = <T extends TSchema>(item: T, options: ArrayOptions = {}) =>
   Type.Optional(Type.Array(item, { maxItems: MAX_VALUES, ...options }))
 
-/** The id of a template or an anomaly. */
+/** The schema of an id that is a 64-bit hash: 16 lower-case hex digits. */
 export const hexId = (what: string) =>
   Type.String({
     pattern: '^[0-9a-f]{16}$',

@@ -14,7 +14,7 @@ export interface IntakeDeps {
 /** A connection, or what sends datagrams from one address. */
 export interface Sender {
   readonly id: string
-  /** The client's IPv4 address, or the /64 of its IPv6 address. Its senders have one share of the pipeline's workers and memory. */
+  /** The client's IPv4 address, or the /64 network of its IPv6 address. All senders of a network share one quota of workers and memory. */
   readonly network: string
   /** Called with true when no more of it should be read, and with false when it may go on. */
   readonly pause: (isPaused: boolean) => void

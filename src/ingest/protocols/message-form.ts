@@ -275,8 +275,8 @@ export const finite = (value: number): number | string =>
   Number.isFinite(value) ? value : String(value)
 
 /**
- * Reads a body that is JSON or protobuf, whichever its sender says it is. Protobuf may begin like JSON: a block of Snappy
- * with its length, a short message with blanks and a brace.
+ * Reads a body as a JSON object, whatever its Content-Type says. Only the parser can tell, because the first bytes of protobuf, or
+ * of a block of Snappy, may be blanks and a brace too.
  *
  * @returns null when it is no object in JSON
  * @throws AppError `body_too_large` for too many values

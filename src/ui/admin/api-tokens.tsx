@@ -7,6 +7,7 @@ import { usePaged } from '../lib/paged.js'
 import { learnPeople, personName } from '../lib/people.js'
 import { may } from '../lib/session.js'
 import { FormDialog } from '../shell/form-dialog.js'
+import { namesIn } from '../shell/form.js'
 import { MoreButton } from '../shell/more-button.js'
 import { ShownOnce } from '../shell/shown-once.js'
 import { Sure } from '../shell/sure.js'
@@ -123,13 +124,10 @@ interface NewTokenProps {
 function NewToken({ onClose, onMade }: NewTokenProps) {
   const [token, setToken] = useState('')
   const submit = async (text: (name: string) => string): Promise<void> => {
-    const sources = text('sources')
-      .split(/[\s,]+/)
-      .filter((name) => name !== '')
     const json = {
       name: text('name'),
       role: text('role'),
-      sources: sources.length === 0 ? null : sources,
+      sources: namesIn(text('sources')),
       expires_at: text('end') === '' ? null : text('end'),
     }
     const made = await call<{ readonly token: string }>('/api/api-tokens', { method: 'POST', json })

@@ -203,7 +203,7 @@ function Timeline({ incident, onChanged }: TimelineProps) {
 }
 
 function Description({ incident, onChange }: PartProps) {
-  /** Null before it was edited for the first time. */
+  /** Null until Edit is pressed for the first time; only after that the button takes the focus back. */
   const [isEdited, setEdited] = useState<boolean | null>(null)
   const save = (event: SubmitEvent): void => {
     event.preventDefault()

@@ -6,3 +6,9 @@ export function formTexts(form: EventTarget | null): (name: string) => string {
     return typeof value === 'string' ? value.trim() : ''
   }
 }
+
+/** Names with commas or blanks between them. @returns null for none */
+export function namesIn(text: string): readonly string[] | null {
+  const names = text.split(/[\s,]+/).filter((name) => name !== '')
+  return names.length === 0 ? null : names
+}

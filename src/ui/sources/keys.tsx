@@ -6,6 +6,7 @@ import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
 import { ago } from '../lib/time.js'
 import { FormDialog } from '../shell/form-dialog.js'
+import { namesIn } from '../shell/form.js'
 import { MoreButton } from '../shell/more-button.js'
 import { ShownOnce } from '../shell/shown-once.js'
 import { Sure } from '../shell/sure.js'
@@ -99,10 +100,7 @@ interface NewKeyProps {
 function NewKey({ onClose, onMade }: NewKeyProps) {
   const [key, setKey] = useState('')
   const submit = async (text: (name: string) => string): Promise<void> => {
-    const sources = text('sources')
-      .split(/[\s,]+/)
-      .filter((name) => name !== '')
-    const json = { name: text('name'), sources: sources.length === 0 ? null : sources }
+    const json = { name: text('name'), sources: namesIn(text('sources')) }
     const made = await call<{ readonly key: string }>('/api/ingest-keys', { method: 'POST', json })
     setKey(made.key)
     onMade()

@@ -47,9 +47,9 @@ export interface Templates {
 export type InOrder = (a: Counted, b: Counted) => number
 
 const STEPS = 48
-/** Rows of the list, and of those with a series. */
+/** The templates that are listed. A question for series answers for as many groups. */
 const MOST = 100
-/** Of so many the list's order is known: what one question counts. */
+/** The templates that are put in order: a question without series answers for as many groups. */
 const COMPARED = 1000
 const TEXTS = 200
 const PATH = '/api/logs/meta/templates'

@@ -72,7 +72,12 @@ export function levelOf(
   return { severity: found, kept: isKept ? word.slice(0, 64) : '' }
 }
 
-/** Finds an attribute, and takes it from the others, or a member of a structured body. */
+/**
+ * The value of the first attribute that has one of the names; else of the first such member of a structured body. The attribute is
+ * removed from `attributes`.
+ *
+ * @returns '' when there is none
+ */
 function named({ body }: JsonRecord, attributes: JsonRecord, names: ReadonlySet<string>): string {
   const found = wordIn(attributes, names)
   if (found === null) return isRecord(body) ? (wordIn(body, names)?.word ?? '') : ''
