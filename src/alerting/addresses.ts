@@ -1,6 +1,7 @@
 /*
- * Where notices may be sent. A name is resolved, every address it has is checked, and the connection goes to a checked one: a
- * name that changes its address in between gains nothing.
+ * Checks the addresses that notices are sent to. A host name is resolved once, every address it has
+ * is checked, and the connection is made to a checked address. DNS rebinding therefore gains
+ * nothing.
  */
 
 import { lookup as resolve } from 'node:dns/promises'
@@ -43,7 +44,10 @@ function blockList(subnets: readonly (readonly [string, number, 'ipv4' | 'ipv6']
   return list
 }
 
-/** The error does not name the address: it may belong to a network that the user must not learn about. */
+/**
+ * The error of a forbidden address. Its message leaves the address out, because the user must not
+ * learn addresses of internal networks.
+ */
 export class AddressError extends Error {
   override readonly name = 'AddressError'
 }
@@ -62,7 +66,7 @@ function check(address: string, mayBePrivate: boolean): void {
     )
 }
 
-/** @throws AddressError, or Error where the name has no address */
+/** @throws AddressError for a forbidden address, Error for a host without an address */
 export async function checkedAddress(host: string, mayBePrivate: boolean): Promise<string> {
   const name = host.replace(/^\[|\]$/g, '')
   if (isIP(name) !== 0) {
@@ -76,7 +80,7 @@ export async function checkedAddress(host: string, mayBePrivate: boolean): Promi
   return first.address
 }
 
-/** Makes a connection use the checked address instead of looking the name up again. */
+/** Makes a connection use the checked address instead of resolving the name again. */
 export const connectTo =
   (address: string): LookupFunction =>
   (_host, options, done) => {

@@ -49,12 +49,14 @@ interface AlertingDeps extends WatermarkDeps {
   readonly hasSource: (name: string) => boolean
   readonly seal: Seal
   readonly mayBePrivate: boolean
-  /** The address of the page; '' for none. */
+  /** The public URL of the web page; '' when it is not set. */
   readonly publicUrl: string
   readonly smtp: Smtp | null
 }
 
-/** Builds everything of alert rules: the rules, what they decided, and their evaluation, which `start` begins. */
+/**
+ * Builds the alert rules, the log of their transitions and their evaluation, which `start` begins.
+ */
 export function createAlerting(deps: AlertingDeps) {
   const { entities, store, state, log, context, alerts } = deps
   const ruleRecords = entities.collection<Rule>('alert_rule', RuleDoc)
@@ -79,7 +81,7 @@ export function createAlerting(deps: AlertingDeps) {
   const counts = createCountReader(countDeps)
   const factsOf = createFacts({ ...countDeps, counts, rules, publicUrl: deps.publicUrl })
   return {
-    /** What the routes work with. */
+    /** The services of the routes. */
     services: {
       alertRules: rules,
       alertLog,
@@ -91,7 +93,7 @@ export function createAlerting(deps: AlertingDeps) {
       sendNotice: send,
       deliveriesOf: deliveryLog.of,
     },
-    /** What keeps alerts from being raised or told. */
+    /** Why alerts are not raised or notices not sent; null when all is well. */
     problem: async () => problemOf(await status(), Date.now()),
     addDefaultRules: createDefaultRules(ruleRecords, madeRules),
     evaluator: new Evaluator({

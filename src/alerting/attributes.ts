@@ -1,8 +1,10 @@
 /*
- * Compares the attributes of each row with the values of many queries in one pass. ClickHouse takes long to parse a hundred
- * conditions on attributes, so the values are parameters: lists. The meaning is that of `events/attribute-condition.ts`.
- * For each row ClickHouse returns which of the values it has, and for each number its position k among the sorted thresholds
- * that queries compare with: k = 2j + 1 where it equals threshold j (from 0), 2j where it lies between thresholds j - 1 and j.
+ * Compares the attributes of each row with the values of many queries in one pass. ClickHouse takes
+ * long to parse a hundred conditions on attributes, so the values are passed as array parameters.
+ * Matches are those of `events/attribute-condition.ts`. For each row ClickHouse returns the indexes
+ * of the values that it has. For each number it returns the position k among the sorted thresholds
+ * of all queries: k = 2j + 1 for a number equal to threshold j (from 0), k = 2j for one between
+ * thresholds j - 1 and j.
  */
 
 import { equalJson, numberOf, type AttributeClause } from '../events/attribute-condition.js'
@@ -12,7 +14,7 @@ import type { Comparison, ValueTest } from '../query/ast.js'
 /** Values of an attribute. */
 interface Equal {
   readonly path: string
-  /** As they are stored. */
+  /** The JSON texts of the value as they are stored. */
   readonly json: readonly string[]
 }
 
@@ -22,27 +24,27 @@ interface Threshold {
   readonly threshold: number
 }
 
-/** What is asked of the attributes of rows. */
+/** The comparisons with attributes that a query makes. */
 export interface AttributesAsked {
   readonly equals: Equal[]
   readonly thresholds: Threshold[]
 }
 
-/** The attributes that queries compare, as the lists of parameters whose indexes ClickHouse returns. */
+/** The comparisons of all queries as array parameters; ClickHouse returns indexes into them. */
 export interface AttributeLists {
-  /** The values with their paths. */
+  /** Each value together with its path. */
   readonly keys: readonly string[]
   readonly paths: readonly string[]
-  /** Ascending, by path. */
+  /** The thresholds of each path in `paths`, ascending. */
   readonly thresholds: readonly (readonly number[])[]
   /** The index of a threshold among those of its path. */
   readonly placeOf: (path: string, threshold: number) => number
 }
 
-/** What a row has. */
+/** The values and numbers of one row. */
 export interface RowAttributes {
   readonly keys: ReadonlySet<string>
-  /** Whether a number of the path fulfils all of the comparisons. */
+  /** Whether one number at the path passes all of the comparisons. */
   readonly hasNumber: (path: string, all: readonly NumberTest[]) => boolean
 }
 type NumberTest = readonly [operator: Comparison, threshold: number]
@@ -52,13 +54,13 @@ export type MatchesAttributes = (row: RowAttributes) => boolean
 const SEPARATOR = '\x01'
 const keyOf = (path: string, json: string): string => path + SEPARATOR + json
 
-/** @returns null for a clause that is asked alone, such as one with a regular expression */
+/** @returns null for a clause that needs a query of its own, such as a regular expression */
 export function compileAttribute(
   clause: AttributeClause,
   asked: AttributesAsked,
 ): MatchesAttributes | null {
   const path = clause.field.name
-  // The reason of a correction is a column.
+  // `correction_reason` is a column and no attribute.
   if (clause.kind === 'has' || path === 'correction_reason') return null
   if (clause.kind === 'compare')
     return compileNumbers(path, [[clause.operator, Number(clause.value)]], asked)
@@ -125,17 +127,23 @@ export function listsOf(all: readonly AttributesAsked[]): AttributeLists {
 export const isEmpty = ({ keys, paths }: AttributeLists): boolean =>
   keys.length + paths.length === 0
 
-/** The most values and numbers of one question. Its cost grows with them, because ClickHouse compares each row with all. */
+/**
+ * The most values and thresholds of one query. Its cost grows with them, because ClickHouse
+ * compares each row with all of them.
+ */
 export const MAX_ATTRIBUTES = 2_000
 
-/** How many values and numbers ClickHouse compares each row with. */
+/** The number of values and thresholds that each row is compared with. */
 export const sizeOf = ({ keys, thresholds }: AttributeLists): number =>
   keys.length + thresholds.reduce((sum, some) => sum + some.length, 0)
 
 const NAMES = String.raw`splitByChar('\x01', attribute_names)`
 const VALUES = String.raw`splitByChar('\x01', attribute_values)`
 
-/** SQL of one text for each row of `events`, such as `3,1:7`: it has value 3, and k = 7 for the first path. */
+/**
+ * SQL of a text for each row of `events`. `3,1:7` means that the row has value 3, and k = 7 for the
+ * first path.
+ */
 export const attributesSql = ({ keys, paths, thresholds }: AttributeLists): Condition =>
   bound('attribute', (bind) => {
     const found: string[] = []
@@ -191,5 +199,5 @@ function holdsAt(k: number, operator: Comparison, threshold: number): boolean {
   }
 }
 
-/** The text of a row that has none of them. */
+/** The attributes of a row that matches no value and no threshold. */
 export const NO_ATTRIBUTES = readAttributes('', listsOf([]))

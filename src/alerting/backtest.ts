@@ -1,6 +1,6 @@
 /*
- * What a rule would have done: its windows over stored events, judged by the same function and the same states as those of
- * messages that arrive. Messages are taken to have arrived without a gap.
+ * Back-tests a rule: evaluates its windows over stored events with the function and the state
+ * machine of the live evaluation. It assumes that collection had no gap.
  */
 
 import { AppError } from '../model/errors.js'
@@ -14,11 +14,11 @@ import { TrackedRule, type GroupTransition } from './tracked-rule.js'
 
 export interface Backtest {
   readonly fromMs: number
-  /** Everything before it was judged. */
+  /** The evaluation reached this time. */
   readonly untilMs: number
   readonly isComplete: boolean
   readonly everyMs: number
-  /** How often a group began to fire. */
+  /** The number of times that a group began to fire. */
   readonly firing: number
   readonly groups: number
   readonly leftOut: number
@@ -41,7 +41,7 @@ export const createBacktest =
     const plan = coarsePlan(checkedFields(fields, 'rule.'))
     const endMs = Math.floor(Date.now() / plan.everyMs) * plan.everyMs
     const fromMs = endMs - days * DAY_MS
-    // Nothing is late here, so that each range is read once.
+    // All events are stored already, so no range has to be read again for late ones.
     const tracked = new TrackedRule({ ...plan, isByEventTime: false }, fromMs - 1)
     const read = createReading(counts, tracked, signal)
     const until = performance.now() + BUDGET_MS
@@ -51,13 +51,14 @@ export const createBacktest =
     let atMs = fromMs
     let chunkMs = chunkOf(plan)
     const longestMs = Math.min(DAY_MS, MAX_CHUNK_SLOTS * plan.everyMs)
-    // An anomaly that ended before the range cannot be found late.
+    // Anomalies have no window that reaches back before the range.
     if (plan.rule.fields.kind.type !== 'anomaly') await read(fromMs - plan.spanMs, fromMs)
     while (atMs < endMs && performance.now() < until) {
       const nextMs = Math.min(endMs, atMs + chunkMs)
       const begunMs = performance.now()
       await read(atMs, nextMs)
-      // Where little is stored, a question takes as long for a whole day.
+      // A query that took less than a second reads little, so the next one may cover a longer
+      // range.
       const isQuick = performance.now() - begunMs < SECOND_MS
       if (isQuick && 2 * chunkMs <= longestMs) chunkMs *= 2
       for (const one of tracked.evaluate(nextMs, known)) {
@@ -76,8 +77,9 @@ export const createBacktest =
   }
 
 /**
- * A rule that is evaluated more often is judged once a minute: 30 days have 259,200 intervals of ten seconds. A metric is
- * computed from its whole window each time, so long windows are judged every ten minutes.
+ * Evaluates a rule at most once a minute, because 30 days have 259,200 intervals of ten seconds. A
+ * metric is computed over its whole window each time, so a long window is evaluated every ten
+ * minutes.
  */
 function coarsePlan(fields: RuleFields): Plan {
   const plan = planRule(asRule(fields))
@@ -93,7 +95,7 @@ function coarsePlan(fields: RuleFields): Plan {
 const chunkOf = ({ everyMs }: Plan): number =>
   Math.max(everyMs, Math.floor(CHUNK_MS / everyMs) * everyMs)
 
-/** Reads a range in one question, or in smaller ones where it has too many groups. */
+/** Reads a range in one query, or in several when one would return too many groups. */
 function createReading(counts: CountReader, tracked: TrackedRule, signal: AbortSignal) {
   const { counters, groupBy, everyMs, maxAgeMs, rule } = tracked.plan
   const isByEventTime = rule.fields.time === 'event'

@@ -1,11 +1,12 @@
 /*
- * The notices of one channel that wait. Those of one alert keep their order; a notice that fails or is kept back holds up no
- * other alert. Nothing here does I/O or reads a clock.
+ * The queue of notices for one channel. Notices of one alert keep their order; a notice that fails
+ * or is silenced delays no other alert. The queue does no I/O and reads no clock.
  *
- * The first notice of a rule waits for `group_wait`. A later one that says that an alert fires waits until `group_interval` has
- * passed since the rule's last message.
- * What waits for the same rule by then goes together: as one message (a digest), or one by one where a message is about one
- * alert. A channel that has sent `max_per_minute` messages waits, and then everything that is due is one digest.
+ * The first notice of a rule waits for `group_wait`. A later one that says that an alert fires
+ * waits until `group_interval` has passed since the rule's last message. All notices of the rule
+ * that wait by then are sent together: as one message (a digest), or one by one on channels whose
+ * messages are about one alert. A channel that has sent `max_per_minute` messages waits, and then
+ * sends everything that is due as one digest.
  */
 
 import { MINUTE_MS, SECOND_MS } from '../model/time.js'
@@ -18,34 +19,37 @@ export interface Waiting {
   attempts: number
   /** The time of the next attempt after a failure; 0 before the first attempt. */
   retryMs: number
-  /** What keeps it back; null for nothing. */
+  /** The name of the silence or rule that holds the notice back; null for none. */
   heldBy: string | null
-  /** What keeps the notice back is looked up again at this time. */
+  /** The silences are checked again at this time. */
   heldUntilMs: number
-  /** It waits for no others. */
+  /** Whether it is sent without waiting for other notices of its rule. */
   isReleased: boolean
-  /** It was handed to the fallback channel. */
+  /** Whether the fallback channel got it. */
   isDiverted: boolean
 }
 
 export interface QueueLimits {
-  /** When a message is about several alerts: when there are more than the channel may send, or whenever they are due together. */
+  /**
+   * When several alerts share one message: never, only after the rate limit was reached, or
+   * whenever they are due together.
+   */
   readonly digests: 'never' | 'behind' | 'always'
   readonly perMinute: number
 }
 
 interface Taken {
-  /** What is to be sent now, as one message. */
+  /** The notices to send now as one message. */
   readonly batch: readonly Waiting[]
-  /** Notices that are kept back since this call. */
+  /** Notices that this call began to hold back. */
   readonly held: readonly Waiting[]
-  /** The time at which to look again when there is nothing to send. */
+  /** The time of the next call when there is nothing to send. */
   readonly againMs: number
 }
 
 export const MAX_WAITING = 10_000
 const MAX_DIGEST = 50
-/** How soon the end of a silence is noticed. */
+/** How often silences are checked for a notice that is held back. */
 const HELD_AGAIN_MS = 5 * SECOND_MS
 
 export const toWaiting = (notice: Notice, attempts = 0, heldBy: string | null = null): Waiting => ({
@@ -74,7 +78,7 @@ export class ChannelQueue {
     return this.#waiting.size
   }
 
-  /** @returns false where too many wait */
+  /** @returns false when the queue is full */
   add(one: Waiting): boolean {
     if (this.#waiting.size >= MAX_WAITING) return false
     if (this.#waiting.has(one.notice.id)) return true
@@ -97,18 +101,18 @@ export class ChannelQueue {
     return this.#alerts.has(alertId)
   }
 
-  /** The notices of the alert that another one is about, which wait. */
+  /** The queued notices of the same alert as `one`. */
   ofAlert(one: Waiting): readonly Waiting[] {
     if (!this.hasAlert(alertOf(one))) return []
     return [...this.#waiting.values()].filter((each) => alertOf(each) === alertOf(one))
   }
 
-  /** Whether a notice of the same alert waits that was handed to the fallback channel. */
+  /** Whether the fallback channel got a queued notice of the same alert. */
   hasDiverted(one: Waiting): boolean {
     return this.ofAlert(one).some(({ isDiverted }) => isDiverted)
   }
 
-  /** Finds notices of an alert that were not tried, because they are kept back. */
+  /** Finds the notices of an alert that are held back and were never tried. */
   heldOf(alertId: string): readonly Waiting[] {
     return [...this.#waiting.values()].filter(
       (one) => one.heldBy !== null && one.attempts === 0 && alertOf(one) === alertId,
@@ -151,7 +155,7 @@ export class ChannelQueue {
     }
   }
 
-  /** Notes that a message was sent. */
+  /** Counts a message that was sent towards the rate limit and the interval of its rules. */
   sent(batch: readonly Waiting[], nowMs: number): void {
     this.#sentMs.push(nowMs)
     for (const one of batch) this.#ruleSentMs.set(ruleOf(one), nowMs)
@@ -177,12 +181,12 @@ export class ChannelQueue {
     const isWith = first !== undefined && ruleOf(first) === ruleOf(one)
     if (one.isReleased || isWith) return 0
     const { to, atMs, waitMs = 0, intervalMs = 0 } = one.notice.transition
-    // A resolved alert is told at once.
+    // The notice of a resolved alert does not wait for `group_interval`.
     if (to === 'resolved') return atMs + waitMs
     return Math.max(atMs + waitMs, (this.#ruleSentMs.get(ruleOf(one)) ?? 0) + intervalMs)
   }
 
-  /** Ends the waiting of all notices of a rule, so that they are sent together. */
+  /** Marks all queued notices of the rule as due, so that they are sent one after the other. */
   #release(first: Waiting): void {
     if (first.isReleased) return
     for (const one of this.#waiting.values())

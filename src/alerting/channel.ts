@@ -1,4 +1,7 @@
-/* Notification channels: where notices of rules go. Their secrets are stored sealed, and are in no reply. */
+/*
+ * Notification channels, the targets of notices. Their secrets are stored encrypted, and no reply
+ * contains them.
+ */
 
 import { isDeepStrictEqual } from 'node:util'
 
@@ -19,12 +22,14 @@ const Url = Type.String({
   examples: ['https://hooks.example.com/alerts'],
 })
 const Secret = Type.String({ minLength: 1, maxLength: 2_000, description: 'in no reply' })
-/** A change of the channel may leave it out: it is wanted where none is stored for the same destination. */
+/**
+ * The schema of a secret. A change of a channel may omit it when one is stored for the same host.
+ */
 const needed = (schema: typeof Secret, says: string) =>
   Type.Optional(Type.String({ ...schema, description: `${says}; in no reply` }))
 const closed = { additionalProperties: false }
 
-/** The settings of each kind of channel, and which of them is its secret. */
+/** The settings of each kind of channel, its secret included. */
 const GivenTarget = Type.Union([
   Type.Object(
     {
@@ -117,7 +122,7 @@ const GivenTarget = Type.Union([
 ])
 type GivenTarget = Static<typeof GivenTarget>
 
-/** A target as it is stored: a webhook alone may have no secret. */
+/** A target as it is stored. Only a webhook may be without a secret. */
 export type Target = Complete<GivenTarget>
 type Complete<T extends GivenTarget> = T extends { type: 'webhook' | 'email' | 'alertmanager' }
   ? T
@@ -162,7 +167,7 @@ export type ChannelFields = Static<typeof ChannelFields>
 const StoredFields = Type.Object({
   name: Type.String(),
   enabled: Type.Boolean(),
-  /** The whole target as JSON: a URL may be a secret too. */
+  /** The whole target as encrypted JSON, because a URL can be a secret too. */
   sealedTarget: Type.String(),
   fallback: Type.Optional(Type.String()),
   maxPerMinute: Type.Optional(Type.Integer()),
@@ -179,7 +184,7 @@ interface ChannelDeps {
 }
 
 export interface Channels extends Documents<ChannelFields, StoredFields> {
-  /** @returns null where it was sealed with another key */
+  /** @returns null when it was encrypted with another key */
   readonly targetOf: (channel: Channel) => Target | null
 }
 
@@ -207,7 +212,7 @@ export function createChannels({ seal, ...deps }: ChannelDeps): Channels {
       checkUrls(target)
       const before = stored === null ? null : open(id, stored.sealedTarget)
       const kept = withSecret(target, before)
-      // Sealed anew it would be another text: what is the same changes nothing.
+      // Encrypting the same target again gives another text, which would be logged as a change.
       const isSame = stored !== null && isDeepStrictEqual(kept, before)
       const sealedTarget = isSame ? stored.sealedTarget : seal.seal(JSON.stringify(kept), id)
       return {
@@ -220,7 +225,7 @@ export function createChannels({ seal, ...deps }: ChannelDeps): Channels {
       }
     },
   })
-  // Each notice asks for it.
+  // Every notice needs the target, so it is decrypted once.
   const opened = new WeakMap<Channel, Target | null>()
   const targetOf = (channel: Channel): Target | null => {
     const known = opened.get(channel)
@@ -254,8 +259,8 @@ const wrong = (path: string, message: string): AppError =>
   })
 
 /**
- * When a message of a channel is about several alerts. A message of a webhook or an incident is about one; a thread too, until
- * there are more than the channel may send.
+ * When several alerts share a message of the channel. A webhook or PagerDuty message is about one
+ * alert, and so is a Slack thread until the rate limit is reached.
  */
 export const DIGESTS = {
   webhook: 'never',
@@ -268,7 +273,7 @@ export const DIGESTS = {
 } as const satisfies Record<Target['type'], 'never' | 'behind' | 'always'>
 
 /**
- * A secret that is not given stays, unless it would go to another host.
+ * Keeps the stored secret when none is given, unless it would be sent to another host.
  *
  * @throws AppError validation_error
  */
@@ -297,7 +302,7 @@ const isComplete = (target: GivenTarget): target is Target =>
 const urlOf = (target: GivenTarget): string | undefined =>
   'url' in target ? target.url : undefined
 
-/** Of the default address: ''. */
+/** The origin of a target's URL; '' for the service's default URL. */
 function originOf(target: GivenTarget): string {
   const url = urlOf(target)
   return url === undefined ? '' : new URL(url).origin

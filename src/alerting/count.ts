@@ -7,15 +7,17 @@ export interface Count {
   readonly slot: number
   readonly group: readonly string[]
   readonly count: number
-  /** What was counted, where it is an anomaly. */
+  /** The anomaly that was counted, for rules of the kind `anomaly`. */
   readonly finding?: Finding
 }
 
 export interface CountDeps {
   readonly store: Pick<Store, 'query' | 'isSharded'>
-  /** What the names in a query mean now, such as the sources of an application. */
+  /**
+   * Replaces names in a query by what they stand for now, such as an application by its sources.
+   */
   readonly resolve: (query: Query) => Query
   readonly redirects: () => Redirects
-  /** The anomalies that began since then, the gravest first. */
+  /** The anomalies that began since then, by descending gravity. */
   readonly findings: (sinceMs: number, signal?: AbortSignal) => Promise<readonly Finding[]>
 }

@@ -1,4 +1,4 @@
-/* What a rule counts. */
+/* Derives from a rule the counts that its evaluation needs. */
 
 import {
   NUMBER_FUNCTIONS,
@@ -24,7 +24,7 @@ export type Counter =
       /** Counts only templates that had no event for this long before the last hour. */
       readonly unseenMs?: number
     }
-  /** The occurrences of the window of this long ago. They are read at each evaluation. */
+  /** The occurrences of an equally long window in the past, read at each evaluation. */
   | {
       readonly kind: 'past'
       readonly query: Query
@@ -47,7 +47,7 @@ export type Counter =
       readonly kinds: readonly string[]
     }
 
-/** What is wrong with a field of a rule. */
+/** A fault in a field of a rule. */
 export interface RuleFault extends Partial<Omit<QueryFault, 'message'>> {
   readonly path: string
   readonly message: string
@@ -154,13 +154,13 @@ export function readLine(path: string, line: string): { readonly query: Query } 
 }
 
 /**
- * Finds what exceeds the limits of a query. It is called when a rule is saved, not when one is evaluated: rules that an earlier
- * version stored without this check go on.
+ * Finds where the queries of a rule exceed the limits. It runs when a rule is saved, not when one
+ * is evaluated, because earlier versions stored rules without this check.
  */
 export function excessOf({ q = '', kind }: Pick<RuleFields, 'q' | 'kind'>): RuleFault | null {
   const own = excessIn('q', q, EVERYTHING)
   if (own !== null || kind.type !== 'ratio') return own
-  // The part is asked for together with the line.
+  // The part is evaluated together with `q`.
   return excessIn('kind.part', kind.part, parseQuery(q).query ?? EVERYTHING)
 }
 

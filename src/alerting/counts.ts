@@ -1,9 +1,11 @@
 /*
- * The counts that rules ask ClickHouse for. A message is counted in the slot in which it arrived, however late its own time
- * is; one that was more than an hour old then, such as those of an upload of the past, is not counted. First occurrences are
- * rows of `events`, repeats are in `repeat_arrivals`.
+ * Reads the counts of rules from ClickHouse. A message is counted in the slot of its arrival,
+ * whatever its own time. A message that was more than an hour old on arrival, such as one of an
+ * uploaded old file, is not counted. First occurrences are rows of `events`, repeats are in
+ * `repeat_arrivals`.
  *
- * Rules with the same slots and groups share a question: each row is read once, and each condition is a column.
+ * Rules with the same slots and groups share a query, which reads each row once and has a column
+ * for each condition.
  */
 
 import type { RequestOptions } from '../clickhouse/client.js'
@@ -38,11 +40,11 @@ export interface CountRequest {
   readonly counter: Counter
   readonly groupBy: readonly string[]
   readonly everyMs: number
-  /** Messages that were older on arrival do not count; default an hour. */
+  /** The greatest age on arrival of a message that is counted; default an hour. */
   readonly maxAgeMs?: number
-  /** Whether messages are counted by their own time. By default they are counted by the time of their arrival. */
+  /** Whether messages are counted by their own time instead of their arrival. */
   readonly isByEventTime?: boolean
-  /** Whether only the last slot of each group is asked for. */
+  /** Whether only the last slot of each group is wanted. */
   readonly isLast: boolean
 }
 
@@ -51,18 +53,21 @@ export interface ArrivalRange {
   readonly fromMs: number
   /** Exclusive. */
   readonly toMs: number
-  /** Whether it may lie before the last two days, whose repeats are known by their arrival. */
+  /**
+   * Whether the range may be older than two days. `repeat_arrivals` holds two days; older repeats
+   * are counted by the time of the messages.
+   */
   readonly isPast?: boolean
 }
 
-/** More groups and slots were counted than an answer may have. */
+/** The error of a query with more than `MAX_ROWS` groups and slots. */
 export class TooManyGroups extends Error {
   constructor() {
     super(`it has more than ${MAX_ROWS.toLocaleString('en')} groups and times`)
   }
 }
 
-/** What was counted; without counts, that events were repeated in the range. */
+/** A row of counts. A row without counts says that events of the range were repeated. */
 interface Row {
   readonly slot: number
   readonly group_values: readonly string[]
@@ -79,14 +84,17 @@ const deadSql = statement<
 >('alert_dead_counts')
 
 const DEFAULT_AGE_MS = HOUR_MS
-/** The first occurrence of an event is older than its repeats by the deduplication window, which is a day at most. */
+/**
+ * The longest time between the first occurrence of an event and a repeat: the maximum of the
+ * deduplication window.
+ */
 const MAX_REPEAT_MS = DAY_MS
-/** ClickHouse bounds the size of a statement. */
+/** The most conditions of a query, because ClickHouse limits the size of a statement. */
 const CONDITIONS_AT_ONCE = 100
 const MAX_ROWS = 200_000
 const SETTINGS = { max_threads: 2 }
 
-/** Answers of the requests, by their index; an error where the query of a request cannot be asked. */
+/** The counts of each request, by its index, or the error of its query. */
 export type Answers = readonly (readonly Count[] | Error)[]
 
 export type CountReader = ReturnType<typeof createCountReader>
@@ -94,7 +102,10 @@ export type CountReader = ReturnType<typeof createCountReader>
 type Found = readonly (readonly [index: number, count: Count])[]
 
 export function createCountReader(deps: CountDeps) {
-  /** Where a condition cannot be evaluated, each is asked alone. */
+  /**
+   * Reads the counts of several requests in one query. When that fails, each request is tried
+   * alone, so that one bad condition does not fail the others.
+   */
   const ask = async (
     some: readonly Indexed[],
     asked: Asked,
@@ -116,7 +127,7 @@ export function createCountReader(deps: CountDeps) {
 
   const matchers = createMatchers(deps.resolve)
   return {
-    /** Whether the request is answered together with those of other rules. */
+    /** Whether the request shares a query with those of other rules. */
     canShare: (request: CountRequest): boolean =>
       sharedOf(matchers, { request, index: 0 }).length > 0,
 
@@ -149,7 +160,7 @@ interface Asked {
   readonly options: RequestOptions
 }
 
-/** All of them count the same kind of thing. */
+/** Reads the counts of requests with the same kind of counter. */
 async function askTogether(
   deps: CountDeps,
   some: readonly Indexed[],
@@ -230,7 +241,7 @@ async function askValues(
   return counts
 }
 
-/** Counts what arrived in earlier windows, which ended a fixed time before each slot of the range. */
+/** Counts earlier windows: for each slot of the range, the window that ended `agoMs` before it. */
 async function askPast(
   deps: CountDeps,
   request: RequestOf<'past'>,
@@ -302,7 +313,10 @@ function sharesOf(requests: readonly Indexed[]): readonly (readonly Indexed[])[]
 interface Question {
   readonly statement: typeof eventsSql
   readonly params: Params
-  /** Whether it counts what `repeat_arrivals` has. The answer to the question before says whether that is anything. */
+  /**
+   * Whether the query reads `repeat_arrivals`. It is skipped when the query before found no
+   * repeats.
+   */
   readonly isOfRepeats: boolean
 }
 
@@ -349,15 +363,15 @@ const arrivalOf = (base: typeof eventsSql, time: Time = 'received_at'): string =
   base === eventsSql ? time : 'arrived'
 
 interface Fragments {
-  /** The first rows of events, or their repeats. */
+  /** The statement of first occurrences or of repeats. */
   readonly base: typeof eventsSql
-  /** The time of the first rows. */
+  /** The time column of first occurrences. */
   readonly time?: Time
   readonly slot: string
   readonly groups: Condition
   readonly counts: Condition
   readonly maxAgeMs: number
-  /** One more is read, which tells that there are too many; default MAX_ROWS. */
+  /** The most rows; default `MAX_ROWS`. One more is read to detect that there are too many. */
   readonly maxRows?: number
 }
 
@@ -385,7 +399,10 @@ const sharedOf = (matchers: Matchers, { request, index }: Indexed): readonly Sha
   return shared === null ? [] : [shared]
 }
 
-/** Answers none of the requests where the columns have too many values; attributes are the first that are left out, then texts. */
+/**
+ * Answers requests from one shared query. When that has too many rows or ClickHouse rejects it,
+ * requests with attributes are left out, then those with texts, then all.
+ */
 async function askShared(
   deps: CountDeps,
   shared: readonly SharedRequest[],
@@ -398,7 +415,7 @@ async function askShared(
     columns.texts.length > MAX_TEXTS || sizeOf(columns.attributes) > MAX_ATTRIBUTES
       ? null
       : await sharedRows(deps, columns, asked).catch((error: unknown) => {
-          // A ClickHouse may be set not to search for many texts at once.
+          // A setting of ClickHouse can forbid searching for many texts at once.
           if (hasMore && error instanceof StoreError) return null
           throw error
         })
@@ -414,7 +431,7 @@ function withLess(shared: readonly SharedRequest[]): readonly SharedRequest[] {
   return textless.length < shared.length ? textless : []
 }
 
-/** @returns null where there are too many */
+/** @returns null when there are too many rows */
 async function sharedRows(
   deps: CountDeps,
   columns: SharedColumns,

@@ -1,4 +1,7 @@
-/* The rules that are there from the start, without a channel. Each is made once: who deletes one does not get it again. */
+/*
+ * The rules that a new installation has, without a channel. Each is created once, so a deleted one
+ * does not come back.
+ */
 
 import { Type } from '@sinclair/typebox'
 
@@ -6,7 +9,7 @@ import type { Records } from '../records/newest-first.js'
 import type { Rule } from './rule.js'
 import type { RuleFields } from './rule-fields.js'
 
-/** That a rule was made, by its id. */
+/** Records that a default rule was created; the record's id is that of the rule. */
 export const MadeRuleDoc = Type.Object({ madeAtMs: Type.Integer() })
 export interface MadeRule {
   readonly madeAtMs: number

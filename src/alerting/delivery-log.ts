@@ -1,4 +1,4 @@
-/* Attempts to send notices, as they are stored. */
+/* The log of attempts to send notices, a table of ClickHouse. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -12,8 +12,9 @@ import { parseTransition, type LoggedTransition } from './log.js'
 import type { Notice } from './notices.js'
 
 /**
- * waiting: not tried yet; failed: will be tried again; held: a silence keeps it back; sent; refused: will not be tried again;
- * silenced: its alert resolved while it was kept back; dropped: too many waited.
+ * The outcomes of a notice. waiting: not tried yet; failed: will be tried again; held: a silence
+ * holds it back; sent; refused: will not be tried again; silenced: its alert resolved while it was
+ * held; dropped: the queue was full.
  */
 export const OUTCOMES = [
   'waiting',
@@ -26,11 +27,11 @@ export const OUTCOMES = [
 ] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
-/** Whether a notice of the outcome is still to be sent. */
+/** Whether a notice with this outcome is still to be sent. */
 export const isOpen = (outcome: string): boolean =>
   outcome === 'waiting' || outcome === 'failed' || outcome === 'held'
 
-/** How a notice stands. */
+/** The state of a notice by its last attempt. */
 export interface Delivery {
   readonly noticeId: string
   readonly attempts: number
@@ -47,7 +48,7 @@ export interface DeliveryRecord {
   readonly status?: number | null
   readonly latencyMs?: number
   readonly error?: string | null
-  /** What the receiver calls its message. */
+  /** The receiver's id for the message. */
   readonly receipt?: string | null
 }
 
@@ -74,7 +75,7 @@ const receiptSql = statement<
 
 const IDS_AT_ONCE = 1_000
 const TRANSITIONS_AT_ONCE = 5_000
-/** How many records may wait for ClickHouse; further ones are only logged. */
+/** The most records that wait for ClickHouse; further ones are dropped and logged. */
 const MAX_PENDING = 20_000
 const ROWS_AT_ONCE = 1_000
 const BACKOFF = { baseMs: SECOND_MS, maxMs: 15 * SECOND_MS }
@@ -87,7 +88,7 @@ export function createDeliveryLog(store: Pick<Store, 'query' | 'insertRows'>, lo
     record: recorder.record,
     close: recorder.close,
 
-    /** How notices stand, by their ids. */
+    /** Finds the states of notices by their ids. */
     async of(ids: readonly string[]): Promise<ReadonlyMap<string, Delivery>> {
       const found = new Map<string, Delivery>()
       for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {
@@ -100,7 +101,7 @@ export function createDeliveryLog(store: Pick<Store, 'query' | 'insertRows'>, lo
       return found
     },
 
-    /** Gives the transitions that channels may have to be told of, oldest first. */
+    /** Reads the transitions whose notices may still have to be sent, oldest first. */
     async *recent(): AsyncGenerator<readonly LoggedTransition[], void> {
       let after = { after_ms: 0, after_id: '' }
       for (;;) {
@@ -112,7 +113,7 @@ export function createDeliveryLog(store: Pick<Store, 'query' | 'insertRows'>, lo
       }
     },
 
-    /** What the receiver called its first message about an alert. */
+    /** The receiver's id for its first message about an alert. */
     async receiptOf(alertId: string, channelId: string): Promise<string | null> {
       const isOf = (row: DeliveryInsert): boolean =>
         row.alert_id === alertId && row.channel_id === channelId && row.receipt !== ''
@@ -129,7 +130,10 @@ function createRecorder(store: Pick<Store, 'insertRows'>, log: Log) {
   let writing: Promise<void> | null = null
   const closing = new AbortController()
   const { signal } = closing
-  /** After an error the same rows are inserted again; a row that is stored twice changes no answer. */
+  /**
+   * Inserts the pending rows, and after an error the same rows again. A row that is stored twice
+   * changes no result.
+   */
   const write = async (): Promise<void> => {
     for (let failures = 0; pending.length > 0;) {
       const rows = pending.slice(0, ROWS_AT_ONCE)
@@ -151,10 +155,13 @@ function createRecorder(store: Pick<Store, 'insertRows'>, log: Log) {
     writing = null
   }
   return {
-    /** Records that are not stored yet. */
+    /** The records that are not stored yet. */
     waiting: (): readonly DeliveryInsert[] => pending,
 
-    /** Records an attempt soon, or when ClickHouse is back. One that is not recorded is made again after a restart. */
+    /**
+     * Queues the record of an attempt for insertion. An attempt whose record is lost is repeated
+     * after a restart.
+     */
     record(one: DeliveryRecord): void {
       if (pending.length >= MAX_PENDING) {
         log.warn({ notice: one.notice.id }, 'an attempt to send a notice was not recorded')
@@ -164,7 +171,7 @@ function createRecorder(store: Pick<Store, 'insertRows'>, log: Log) {
       writing ??= write()
     },
 
-    /** Tries once more to record what waits. Rows that ClickHouse does not take then are lost. */
+    /** Tries once more to store the pending records, which are lost when that fails. */
     async close(): Promise<void> {
       closing.abort()
       await writing

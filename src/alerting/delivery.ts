@@ -1,7 +1,8 @@
 /*
- * Sends the notices of transitions. The instance that evaluates does it. What fails is tried again for a day, later and later;
- * what a receiver refuses is not. Every attempt is recorded. A notice that was sent and not recorded is sent again, with the
- * same identity.
+ * Sends the notices of transitions, on the instance that evaluates the rules. A failed attempt is
+ * repeated for a day with growing pauses; a notice that the receiver refuses is not repeated. Every
+ * attempt is recorded. Delivery is at least once: a notice that was sent but not recorded is sent
+ * again with the same id.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -23,9 +24,12 @@ import type { Send } from './send.js'
 
 const TRIES_FOR_MS = DAY_MS
 const BACKOFF = { baseMs: SECOND_MS, maxMs: 15 * MINUTE_MS }
-/** After so many failed attempts, about half a minute, the channel is failing. */
+/** A channel is failing after this many failed attempts, which take about half a minute. */
 const FAILING_ATTEMPTS = 5
-/** When more notices than this wait for a channel, they are sent without what would have to be queried. */
+/**
+ * With more notices than this in the queue, they are sent without samples and usual values, which
+ * need queries.
+ */
 const BUSY_FROM = 20
 
 export interface DeliveryDeps {
@@ -38,16 +42,16 @@ export interface DeliveryDeps {
   readonly log: Log
 }
 
-/** A channel that does not deliver. */
+/** The failure of a channel. */
 export interface FailingChannel {
   readonly sinceMs: number
   readonly error: string
 }
 
-/** An alert that channels are told of again. */
+/** A firing alert whose notices are repeated. */
 interface Firing {
   readonly transition: LoggedTransition
-  /** By channel, how often it was due. */
+  /** The number of repeats that were due, by channel. */
   readonly repeats: Map<string, number>
   isAcknowledged: boolean
 }
@@ -61,17 +65,20 @@ interface QueueEntry {
 export class Deliveries {
   readonly #deps: DeliveryDeps
   readonly #signal: AbortSignal
-  /** By channel. A queue is kept when it is empty, because the limits go by the times of its last messages. */
+  /**
+   * The queues by channel. An empty queue is kept, because its rate limit needs the times of its
+   * last messages.
+   */
   readonly #queues = new Map<string, QueueEntry>()
   readonly #failing = new Map<string, FailingChannel>()
-  /** Alerts whose notices are repeated while they fire. */
+  /** The firing alerts whose notices are repeated, by id. */
   readonly #firing = new Map<string, Firing>()
   readonly #inhibition = new Inhibition()
   #dropped = { count: 0, lastMs: 0 }
-  /** Attempts by their outcome. */
+  /** The number of attempts by outcome. */
   readonly outcomes = new Map<Outcome, number>()
 
-  /** @param signal ends it */
+  /** @param signal stops the sending */
   constructor(deps: DeliveryDeps, signal: AbortSignal) {
     this.#deps = deps
     this.#signal = signal
@@ -88,7 +95,7 @@ export class Deliveries {
     return [...this.#queues.values()].reduce((sum, { queue }) => sum + queue.size, 0)
   }
 
-  /** Notices that were left out, until an hour has passed without another. */
+  /** Notices that were dropped; 0 after an hour without another. */
   get dropped(): number {
     return this.#dropped.lastMs > Date.now() - HOUR_MS ? this.#dropped.count : 0
   }
@@ -97,7 +104,7 @@ export class Deliveries {
     return this.#failing
   }
 
-  /** Takes up what an earlier instance did not send. */
+  /** Queues the notices that an earlier instance did not send. */
   async resume(): Promise<void> {
     const { deliveryLog } = this.#deps
     for await (const transitions of deliveryLog.recent()) {
@@ -113,7 +120,8 @@ export class Deliveries {
     const { outcome, attempts, error } = known.get(notice.id) ?? UNTRIED
     if (isOpen(outcome))
       this.#enqueue(toWaiting(notice, attempts, outcome === 'held' ? error : null))
-    // One that was refused just before the end may not have been handed on.
+    // A notice that was refused just before the instance ended may not have reached the fallback
+    // channel.
     if (outcome !== 'refused') return
     for (const to of this.#fallbacksOf(notice))
       if (isOpen((known.get(to.id) ?? UNTRIED).outcome)) this.#enqueue(toWaiting(to))
@@ -124,7 +132,7 @@ export class Deliveries {
     return fallback === undefined ? [] : [fallbackOf(notice, fallback)]
   }
 
-  /** Begins the queries for what the notices of transitions will contain. */
+  /** Starts the queries for the facts in the notices of transitions. */
   prepare(transitions: readonly LoggedTransition[]): void {
     const own = transitions.filter((one) => noticesOf(one).length > 0)
     if (own.length <= BUSY_FROM) for (const one of own) void this.#deps.factsOf(one, false)
@@ -138,7 +146,10 @@ export class Deliveries {
     }
   }
 
-  /** Alerts that fired before the transitions of the last day. */
+  /**
+   * Registers the repeats of alerts that began to fire earlier than the transitions that `resume`
+   * reads.
+   */
   follow(transitions: readonly LoggedTransition[], nowMs: number): void {
     for (const one of transitions) {
       this.#inhibition.note(one)
@@ -146,7 +157,7 @@ export class Deliveries {
     }
   }
 
-  /** Makes the notices of alerts that still fire. */
+  /** Queues the due repeats for alerts that still fire. */
   repeat(nowMs: number): void {
     for (const [alertId, firing] of this.#firing) {
       const { transition, repeats } = firing
@@ -163,7 +174,7 @@ export class Deliveries {
     }
   }
 
-  /** PagerDuty then stops calling other people. */
+  /** Acknowledges the alert in PagerDuty, which then stops escalating. */
   #acknowledge(alertId: string, firing: Firing): void {
     if (!this.#deps.isAcknowledged(alertId)) return
     firing.isAcknowledged = true
@@ -179,7 +190,10 @@ export class Deliveries {
     return channel === null ? null : (this.#deps.channels.targetOf(channel)?.type ?? null)
   }
 
-  /** Alertmanager drops an alert that is not sent again within some minutes. */
+  /**
+   * Alertmanager resolves an alert that is not sent again within some minutes, so it gets a refresh
+   * each minute.
+   */
   #repetitionOf(transition: LoggedTransition, channelId: string) {
     return this.#typeOf(channelId) === 'alertmanager'
       ? ({ kind: 'refresh', everyMs: MINUTE_MS } as const)
@@ -200,7 +214,7 @@ export class Deliveries {
       const { everyMs } = this.#repetitionOf(transition, channelId)
       repeats.set(channelId, repeatsUntil(transition, everyMs, nowMs))
     }
-    // A new channel also learns that somebody takes care of the alert.
+    // A channel that was added is told of an acknowledgement too.
     const isAcknowledged = !isChanged && this.#deps.isAcknowledged(alertId)
     this.#firing.set(alertId, { transition, repeats, isAcknowledged })
   }
@@ -214,7 +228,7 @@ export class Deliveries {
     const { queue } = entry
     const untold = transition.to === 'resolved' ? queue.heldOf(transition.alertId ?? '') : []
     for (const each of untold) this.#end(queue, each, 'silenced')
-    // Nobody was told that it fires.
+    // No notice of the firing alert was sent, so none says that it resolved.
     if (untold.some(({ notice }) => notice.kind === 'transition')) {
       this.#end(queue, one, 'silenced')
       return
@@ -249,7 +263,7 @@ export class Deliveries {
 
   async #drain(channelId: string, entry: QueueEntry): Promise<void> {
     const { queue } = entry
-    // The notices of a round are enqueued one after the other, and may be one message.
+    // Yields first, so that all notices of a round are queued and can share a message.
     await Promise.resolve()
     while (queue.size > 0 && !this.#signal.aborted) {
       const channel = this.#deps.channels.find(channelId)
@@ -270,7 +284,7 @@ export class Deliveries {
     if (this.#deps.channels.find(channelId) === null) this.#queues.delete(channelId)
   }
 
-  /** Waits until a time, or until there is something else to send. */
+  /** Waits until a time or until another notice is queued. */
   async #pause(entry: { wake: () => void }, untilMs: number): Promise<void> {
     const early = new AbortController()
     entry.wake = () => early.abort()
@@ -335,7 +349,7 @@ export class Deliveries {
     return await this.#deps.factsOf(notice.transition, queue.size > BUSY_FROM)
   }
 
-  /** The id that Slack gave to the first message about an alert; null when there is none. */
+  /** The id of the first Slack message about an alert; null when there is none. */
   async #receiptOf({ type }: Target, [notice, ...others]: readonly Notice[]) {
     const alertId = notice?.transition.alertId ?? null
     const isFirst = notice?.kind === 'transition' && notice.transition.to === 'firing'
@@ -355,7 +369,7 @@ export class Deliveries {
     return true
   }
 
-  /** Hands a notice to the fallback of its channel, once and no further. */
+  /** Queues a notice for the fallback channel, once. The fallback of a fallback is not used. */
   #divert(one: Waiting): void {
     if (one.isDiverted || one.notice.kind === 'fallback') return
     one.isDiverted = true

@@ -6,7 +6,10 @@ import { textOf, type Message } from './message.js'
 import { plainText } from './notice.js'
 import type { Notice } from './notices.js'
 
-/** Sends notices as one mail. Later mails about an alert answer its first one, so that they are one thread. */
+/**
+ * Sends notices as one mail. Later mails about an alert are replies to its first one, so that mail
+ * programs show a thread.
+ */
 export async function sendMail(
   smtp: Smtp | null,
   to: readonly string[],

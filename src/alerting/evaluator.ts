@@ -1,7 +1,7 @@
 /*
- * Evaluates the alert rules. One instance does it, by a lock that it holds as long as it lives:
+ * Evaluates the alert rules on one instance, which holds a lock for as long as it runs:
  *
- * 1. It reads the last transitions, so that every group goes on where it was.
+ * 1. It reads the last transition of every group to restore its state.
  * 2. When another second is stored by the watermark, it counts what arrived up to there since the last time, for the rules that
  *    are due. A rule that is new or was changed has its windows counted from what is stored, so that nothing has to be
  *    remembered.
@@ -47,17 +47,17 @@ export interface EvaluatorDeps {
 const LOCK = 'alerting:evaluator'
 const LEASE_MS = 15_000
 const ALIVE = 'alerting:alive-since'
-/** Collectors that were silent for longer may have missed messages. */
+/** After a longer time without an instance, messages may have been missed. */
 const ALIVE_MS = 2 * MINUTE_MS
 /** Pause between two evaluations of all due rules while messages arrive. */
 const STEP_MS = SECOND_MS
-/** How soon it is seen that more is stored. */
+/** The shortest pause between two reads of the watermark. */
 const LOOK_MS = 100
 const MARKS_MS = 500
 /** Rules that need a ClickHouse query of their own may be evaluated early for at most this share of the time. */
 const OWN_SHARE = 0.05
 const FAILED_MS = 2 * SECOND_MS
-/** How far before the start there may be times that were not judged. */
+/** How far back before the start evaluations are made up for. */
 const REPLAY_MS = 15 * MINUTE_MS
 const QUESTION_MS = 20_000
 const LOAD_MS = 120_000
@@ -74,7 +74,7 @@ export class Evaluator {
     this.#deps = deps
   }
 
-  /** Seconds that the evaluation is behind; 0 on an instance that does not evaluate. */
+  /** The lag of the evaluation in seconds; 0 on an instance that does not evaluate. */
   get lagSeconds(): number {
     const untilMs = this.#leading?.untilMs ?? 0
     return untilMs === 0 ? 0 : Math.max(0, (Date.now() - untilMs) / 1000)
@@ -84,12 +84,12 @@ export class Evaluator {
     return this.#leading?.firing ?? 0
   }
 
-  /** Rules that can not be evaluated. */
+  /** The number of rules that cannot be evaluated. */
   get unknown(): number {
     return this.#leading?.evaluated.unknown.length ?? 0
   }
 
-  /** Rules of which groups are left out. */
+  /** The number of rules with more groups than are tracked. */
   get cut(): number {
     return this.#leading?.cut ?? 0
   }
@@ -102,12 +102,12 @@ export class Evaluator {
     return this.#leading?.deliveries.failing.size ?? 0
   }
 
-  /** Attempts to send notices since it evaluates, by their outcome. */
+  /** Attempts to send notices since this instance began to evaluate, by outcome. */
   get noticesByOutcome(): ReadonlyMap<Outcome, number> {
     return this.#leading?.deliveries.outcomes ?? new Map()
   }
 
-  /** @param mayEvaluate false on an instance that only collects, which tells its watermark */
+  /** @param mayEvaluate false on an instance that only collects and publishes its watermark */
   start(mayEvaluate: boolean): void {
     const { state, watermark } = this.#deps
     if (state.kind === 'redis')
@@ -115,7 +115,7 @@ export class Evaluator {
     if (mayEvaluate) this.#running = this.#run()
   }
 
-  /** Everything was deleted: what fires ends, and nothing that was there is missed. */
+  /** Ends every firing alert after all events were deleted, and forgets which groups existed. */
   forgetAll(): void {
     if (this.#leading !== null) this.#leading.isCleared = true
   }
@@ -134,7 +134,7 @@ export class Evaluator {
       try {
         await state.withLock(LOCK, LEASE_MS, (lease) => this.#lead(lease))
       } catch (error) {
-        // Another instance evaluates, or the state is down.
+        // Another instance evaluates, or the shared state is unavailable.
         log.debug({ err: error }, 'alert rules are not evaluated here')
       }
       this.#leading = null
@@ -142,7 +142,7 @@ export class Evaluator {
     }
   }
 
-  /** Where the alert can't be written now, the next round writes it. */
+  /** Raises or resolves the system alert; after an error the next round tries again. */
   async #tellWhetherKnown({ evaluated }: Leading): Promise<void> {
     const { systemAlert, log } = this.#deps
     await systemAlert(evaluated, Date.now()).catch((error: unknown) => {
@@ -170,9 +170,9 @@ export class Evaluator {
         log[failures === 3 ? 'warn' : 'debug']({ err: error }, 'alert rules are evaluated late')
       }
       await this.#tellWhetherKnown(this.#leading)
-      // The next second cannot be stored before it is over.
+      // The watermark cannot pass a second before its end.
       const leftMs = Math.min(this.#leading.untilMs + STEP_MS - Date.now(), STEP_MS)
-      // Slow queries may take half of the time at most.
+      // The pause is at least as long as the round, so that queries run at most half of the time.
       const tookMs = performance.now() - begunMs
       const pauseMs = Math.max(failures === 0 ? LOOK_MS : FAILED_MS, leftMs, tookMs)
       await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
@@ -180,25 +180,25 @@ export class Evaluator {
   }
 }
 
-/** An instance that evaluates. */
+/** The evaluation while this instance holds the lock. */
 class Leading {
   /** Whether the states in memory may be ahead of the stored transitions. */
   isUncertain = false
-  /** All events were deleted: the next round ends what fires. */
+  /** Whether all events were deleted; the next round then ends every alert. */
   isCleared = false
   readonly #deps: EvaluatorDeps
   readonly #signals: readonly AbortSignal[]
   readonly #ending = new AbortController()
   readonly deliveries: Deliveries
   #tracked = new Map<string, TrackedRule>()
-  /** Rules that cannot be evaluated, and until when they are not tried again. */
+  /** Rules that cannot be evaluated, each with the time of its next attempt. */
   readonly #problems = new Map<
     string,
     { readonly rule: Rule; readonly text: string; readonly untilMs: number }
   >()
-  /** When groups of rules were left out. */
+  /** When groups of a rule were last left out, by rule. */
   readonly #leftOutMs = new Map<string, number>()
-  /** States of groups of rules that are not tracked yet. */
+  /** The states of groups whose rules are not tracked yet, by rule. */
   #loaded: Map<string, LoggedTransition[]> | null = null
   readonly #ongoing: Ongoing
   /** Stored transitions whose alerts are not written yet. */
@@ -206,9 +206,9 @@ class Leading {
   readonly #beganMs = Date.now()
   #aliveSinceMs = 0
   #aliveSetMs = 0
-  /** Everything that arrived before was judged, by the rules that are due. */
+  /** The watermark of the last round. */
   #countedMs = 0
-  /** Until this time rules with a query of their own are evaluated at their own times only, never early. */
+  /** Until this time, rules with a query of their own are evaluated at their regular times only. */
   #ownEarlyMs = 0
 
   constructor(deps: EvaluatorDeps, signals: readonly AbortSignal[]) {
@@ -224,7 +224,7 @@ class Leading {
     return this.#countedMs
   }
 
-  /** How the evaluation stands, for the alert that says when it does not. */
+  /** The progress of the evaluation, for the system alert. */
   get evaluated(): Evaluated {
     const unknown = [...this.#problems.values()].map(({ rule }) => rule.fields.name)
     return { untilMs: this.#countedMs || this.#beganMs, unknown }
@@ -270,7 +270,10 @@ class Leading {
     await this.#tell()
   }
 
-  /** Messages may have been missed while no instance was there to take them. */
+  /**
+   * Records in the shared state since when there has been an instance without a gap. Messages may
+   * have been missed during a gap.
+   */
   async #stayAlive(): Promise<void> {
     const { state } = this.#deps
     const nowMs = Date.now()
@@ -307,7 +310,7 @@ class Leading {
   #enabledRules = (): readonly Rule[] =>
     this.#deps.rules.list().filter(({ fields }) => fields.enabled !== false)
 
-  /** Nothing ends the silence of a source that was deleted. */
+  /** Ends the alerts of deleted sources, because nothing else would end one about silence. */
   async #endGone(): Promise<void> {
     const over: LoggedTransition[] = []
     for (const one of this.#ongoing.ofDeletedSources) {
@@ -319,7 +322,7 @@ class Leading {
     await this.#carryOut(over)
   }
 
-  /** The rules begin anew. */
+  /** Ends all alerts and resets the states of all rules. */
   async #endAll(): Promise<void> {
     const tracked = [...this.#tracked.values()]
     const last = tracked.flatMap(({ plan, states }) => states.map((one) => toState(plan, one)))
@@ -346,7 +349,7 @@ class Leading {
     if (ownMs > 0) this.#ownEarlyMs = performance.now() + ownMs * (1 / OWN_SHARE - 1)
   }
 
-  /** Adds the counts of a range to rules. */
+  /** Reads the counts of a range and adds them to the rules. */
   async #read(
     all: readonly TrackedRule[],
     range: { readonly fromMs: number; readonly toMs: number },
@@ -364,7 +367,10 @@ class Leading {
     for (const tracked of all) tracked.countedMs = range.toMs
   }
 
-  /** Leaves the states of the groups as they are until the rule can be evaluated again. */
+  /**
+   * Stops tracking a rule that cannot be evaluated, and keeps the states of its groups for the next
+   * attempt.
+   */
   #giveUp({ plan, states }: TrackedRule, text: string): void {
     const { rule } = plan
     this.#fail(rule, text)
@@ -379,7 +385,7 @@ class Leading {
     this.#problems.set(rule.id, { rule, text, untilMs: Date.now() + PROBLEM_PAUSE_MS })
   }
 
-  /** Follows the rules as they are now. */
+  /** Applies changes of the rules to what is tracked. */
   async #sync(untilMs: number): Promise<void> {
     const rules = this.#enabledRules()
     const byId = new Map(rules.map((rule) => [rule.id, rule]))
@@ -420,7 +426,7 @@ class Leading {
     return false
   }
 
-  /** Counts the windows of rules that are not tracked yet from what is stored. */
+  /** Starts tracking rules, with the counts of their windows read from stored events. */
   async #begin(rules: readonly Rule[], untilMs: number): Promise<void> {
     const bySpan = new Map<number, TrackedRule[]>()
     for (const rule of rules) {
@@ -450,7 +456,7 @@ class Leading {
     }
   }
 
-  /** Stores transitions, then does what follows from them. */
+  /** Stores transitions, then updates alerts and queues notices for them. */
   async #carryOut(made: readonly LoggedTransition[]): Promise<void> {
     const turns = inTurn(made)
     for (const [i, turn] of turns.entries()) {

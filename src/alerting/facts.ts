@@ -20,28 +20,28 @@ import type { Rules } from './rules.js'
 
 export interface Facts {
   /**
-   * Of a count: the median of the windows of the day before. Of a share or a metric: that of the whole day. Null where it is
-   * not known.
+   * The usual value: for a count, the median of the windows of the day before; for a share or a
+   * metric, its value over that day. Null when it is not known.
    */
   readonly usual: number | null
-  /** Lines of the newest events; none of an alert that resolved. */
+  /** Lines of the newest events; empty for an alert that resolved. */
   readonly samples: readonly string[]
-  /** Null where the address of the page is not set. */
+  /** Null when the public URL is not set. */
   readonly links: Links | null
 }
 
-/** @param isBusy whether so much has to be sent that nothing but the links is asked for */
+/** @param isBusy whether the queue is so long that queries are skipped and only links are given */
 export type FactsOf = (transition: LoggedTransition, isBusy: boolean) => Promise<Facts>
 
 interface FactsDeps extends CountDeps {
   readonly counts: CountReader
   readonly rules: Pick<Rules, 'find'>
-  /** The address of the page; '' for none. */
+  /** The public URL of the web page; '' when it is not set. */
   readonly publicUrl: string
 }
 
 const QUESTION_MS = 5 * SECOND_MS
-/** How long a notice waits. */
+/** The longest time that a notice waits for its facts. */
 const WAIT_MS = SECOND_MS
 const MAX_ASKING = 16
 const KEPT = 200
@@ -56,14 +56,14 @@ interface Sample {
 }
 const samplesSql = statement<Readonly<Record<string, unknown>>, Sample>('alert_samples')
 
-/** Never rejects: what can't be found is left out. */
+/** Creates the lookup of facts. It never rejects; facts whose query fails are left out. */
 export function createFacts(deps: FactsDeps): FactsOf {
-  /** By transition: channels share them, and so do attempts. */
+  /** The facts by transition, shared by channels and repeated attempts. */
   const known = new LRUCache<string, Promise<Omit<Facts, 'links'>>>({ max: KEPT })
   let asking = 0
   const find = async (one: LoggedTransition): Promise<Omit<Facts, 'links'>> => {
     asking++
-    // A later attempt asks again.
+    // A failed lookup is not cached, so that a later attempt repeats it.
     const failed = (): null => {
       known.delete(one.id)
       return null
@@ -101,7 +101,8 @@ async function samplesOf(
     rowCondition(resolve(query), { bind, endMs: one.windowToMs, redirects: redirects() }),
   )
   const sql = samplesSql.sql.replace('/*condition*/', () => condition.sql)
-  // Early notices come before their second is over; the first of repeated events may be older.
+  // A notice may be sent before its second is over, and the first occurrence of a repeated event
+  // can be older.
   const range = { from_ms: one.windowFromMs - HOUR_MS, to_ms: one.windowToMs + SECOND_MS }
   const params = { ...range, oldest_ms: range.from_ms - HOUR_MS, ...condition.params }
   const options = { timeoutMs: QUESTION_MS, isSearch: true, settings: { max_threads: 1 } }
@@ -176,7 +177,7 @@ async function pastCounts(
 
 const sumOf = (all: readonly Count[]): number => all.reduce((sum, { count }) => sum + count, 0)
 
-/** Windows in which nothing was counted are not listed. */
+/** The median of all windows. Windows with a count of 0 are not among the rows. */
 function medianOf(all: readonly Count[], windows: number): number {
   const bySlot = new Map<number, number>()
   for (const { slot, count } of all) bySlot.set(slot, (bySlot.get(slot) ?? 0) + count)

@@ -1,6 +1,6 @@
 /*
- * Anomalies as counts of alert rules: what is counted in a slot is the gravity of an anomaly that went on then. A group is a
- * series of the insights in one direction.
+ * Presents anomalies as counts for alert rules. The count of a slot is the gravity of the anomaly
+ * that lasted then. A group is a series of the insights together with a direction.
  */
 
 import type { Finding } from '../insights/findings.js'
@@ -11,11 +11,11 @@ import type { Count, CountDeps } from './count.js'
 import type { Counter } from './counter.js'
 import { matcherOf, type Row } from './matcher.js'
 
-/** What an anomaly is grouped by. */
+/** The fields that anomalies are grouped by. */
 export const FINDING_GROUP = ['source', 'severity', 'template', 'direction'] as const
-/** An anomaly that had ended when it was found counts for this long after its end. */
+/** An anomaly that was detected after its end is counted if it ended at most this long before. */
 export const NEWS_MS = DAY_MS
-/** Anomalies that go on began later than this. */
+/** The longest duration of an anomaly. */
 const LONGEST_MS = 12 * DAY_MS
 
 interface Asked {
@@ -59,7 +59,10 @@ const toRow = ({ source, severity, templateId: template }: Finding): Row => ({
   attributes: NO_ATTRIBUTES,
 })
 
-/** The severity of a source or template is that of most occurrences, which may change meanwhile. */
+/**
+ * The severity of a source or template is left out, because it is that of most occurrences and may
+ * change while the alert fires.
+ */
 const groupOf = ({ source, scope, severity, templateId, kind }: Finding): readonly string[] => [
   source,
   scope === 'severity' ? severity : '',
@@ -67,7 +70,7 @@ const groupOf = ({ source, scope, severity, templateId, kind }: Finding): readon
   isRise(kind) ? 'rise' : 'fall',
 ]
 
-/** An anomaly goes on until an hour has passed without it. */
+/** An anomaly lasts until an hour has passed without it. */
 function slotsOf(
   { detectedAtMs, endedAtMs, isOver }: Finding,
   { fromMs, toMs, isPast, everyMs }: Asked,
@@ -75,7 +78,7 @@ function slotsOf(
   const slotAt = (ms: number): number => Math.floor(ms / everyMs)
   const until = slotAt(isOver ? Math.min(toMs, endedAtMs + HOUR_MS) : toMs)
   const detected = slotAt(detectedAtMs)
-  // It is detected at the end of an hour that may not be over yet.
+  // The detection time is the end of an hour, which may lie in the future.
   const since = isPast ? detected : Math.min(detected, slotAt(toMs) - 1)
   const from = Math.max(slotAt(fromMs), since)
   if (until > from) return Array.from({ length: until - from }, (_, i) => from + i)

@@ -4,7 +4,7 @@ import type { Redirects } from '../events/filter.js'
 import { toField } from '../query/fields.js'
 import { toTemplateNumber } from '../events/row-condition.js'
 
-/** SQL of a group's values, as texts. */
+/** SQL of the array of a group's values as texts. */
 export function groupsSql(groupBy: readonly string[], bind: Bind, redirects: Redirects): string {
   if (groupBy.length === 0) return "CAST([], 'Array(String)')"
   return `[${groupBy.map((name) => groupSql(name, bind, redirects)).join(', ')}]`

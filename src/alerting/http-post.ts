@@ -20,7 +20,11 @@ export interface PostReply {
 const TIMEOUT_MS = 10_000
 const MAX_REPLY_CHARS = 64_000
 
-/** Posts JSON. Redirects are not followed: they are replies. @throws AddressError, Error of the connection */
+/**
+ * Posts JSON without following redirects; a redirect is returned as the reply.
+ *
+ * @throws AddressError for a forbidden address, Error of the connection
+ */
 export async function post({
   url,
   headers = {},

@@ -1,6 +1,7 @@
 /*
- * Alerts that keep the notices of others back while they fire: a silent source those of its templates, and a P1 of a group
- * those of P3 and P4 of the same group.
+ * Inhibition: while an alert fires, it holds back the notices of less important ones. A silent
+ * source inhibits alerts about its templates, and a P1 alert of a group inhibits P3 and P4 alerts
+ * of the same group.
  */
 
 import type { LoggedTransition } from './log.js'
@@ -8,7 +9,7 @@ import { labelsOf, type Labels } from './matchers.js'
 import type { Quiet } from './quiet.js'
 
 export class Inhibition {
-  /** The firing alerts that keep others back, by what they keep back, with the names of their rules. */
+  /** The inhibiting alerts with the names of their rules, by the key of what they inhibit. */
   readonly #by = new Map<string, Map<string, string>>()
 
   note(one: LoggedTransition): void {

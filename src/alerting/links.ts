@@ -1,4 +1,4 @@
-/* Where the page shows what a notice is about. */
+/* Links from a notice into the web page. */
 
 import { allOf, type Query } from '../query/ast.js'
 import { toField } from '../query/fields.js'
@@ -9,18 +9,18 @@ import type { LoggedTransition } from './log.js'
 import { incidentIdOf } from './projection.js'
 
 export interface Links {
-  /** Null where the rule counts no events. */
+  /** The events of the group; null for a rule that counts no events. */
   readonly events: string | null
   readonly rule: string
-  /** Silences the group for an hour, once the user confirms it. */
+  /** A link that silences the group for an hour after the user confirms it. */
   readonly mute: string
-  /** The alerts of the rule that fire, to acknowledge them. */
+  /** The firing alerts of the rule, where they can be acknowledged. */
   readonly acknowledge: string
-  /** Null where the rule opens none. */
+  /** The incident of the alert; null for a rule that opens none. */
   readonly incident: string | null
 }
 
-/** The events of a group. @returns null where the rule counts none */
+/** The query of a group's events. @returns null for a rule that counts no events */
 export function queryOf({ q, part, kind, groupBy, group }: LoggedTransition): Query | null {
   if (kind === 'dead_letters') return null
   const lines = part === undefined ? [q] : [q, part]
@@ -40,7 +40,7 @@ function ofGroup(name: string, value: string): readonly Query[] {
   return [{ kind: 'not', node: { kind: 'has', field } }]
 }
 
-/** @param page the address of the page */
+/** @param page the public URL of the web page */
 export function linksOf(one: LoggedTransition, page: string): Links {
   const { ruleId, alertId, opens, groupBy, group } = one
   const to = (path: string, params: Readonly<Record<string, string>> = {}): string => {
@@ -63,7 +63,10 @@ export function linksOf(one: LoggedTransition, page: string): Links {
   }
 }
 
-/** The time range of an alert's events: of a silent group before the silence, of a resolved alert all the time that it fired. */
+/**
+ * The time range of an alert's events. For a silent group it is the time before the silence, for a
+ * resolved alert the whole time that it fired.
+ */
 function rangeOf({ kind, to, startedAtMs = null, windowFromMs, windowToMs }: LoggedTransition) {
   const windowMs = windowToMs - windowFromMs
   const beganMs = to === 'resolved' && startedAtMs !== null ? startedAtMs - windowMs : windowFromMs

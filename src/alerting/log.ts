@@ -1,4 +1,4 @@
-/* What rules decided, as it is stored: the transitions of their groups. */
+/* The log of the transitions of rule groups, a table of ClickHouse. */
 
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -28,7 +28,7 @@ const LoggedFinding = Type.Object({
 })
 export type LoggedFinding = Readonly<Static<typeof LoggedFinding>>
 
-/** A transition with everything that it was decided on. */
+/** A transition with the rule, group and counts that led to it. */
 export const LoggedTransition = Type.Object({
   id: Type.String(),
   ruleId: Type.String(),
@@ -41,7 +41,7 @@ export const LoggedTransition = Type.Object({
   from: State,
   to: Type.Union([...State.anyOf, Type.Literal('resolved')]),
   atMs: Type.Integer(),
-  /** The alert that began with it, or that it is about; null for one that never fired. */
+  /** The alert that it begins or belongs to; null for a group that never fired. */
   alertId: Type.Union([Type.String(), Type.Null()]),
   value: Type.Union([Type.Number(), Type.Null()]),
   q: Type.String(),
@@ -53,13 +53,16 @@ export const LoggedTransition = Type.Object({
   /** When it began to fire; null for one that never fired. */
   startedAtMs: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
   runbook: Type.Optional(Type.String()),
-  /** The ids of the channels of the rule. */
+  /** The channels of the rule, by id. */
   channels: Type.Optional(Type.Array(Type.String())),
-  /** Channels that were told of the alert and were removed from the rule since: they are told of its end. */
+  /**
+   * Channels that got a notice of the alert and were removed from the rule since; they still get
+   * the notice of its end.
+   */
   formerChannels: Type.Optional(Type.Array(Type.String())),
-  /** Channels that were added while the alert fires: they are told that it does. */
+  /** Channels that were added while the alert fires; they get a notice of it. */
   newChannels: Type.Optional(Type.Array(Type.String())),
-  /** False where channels are not told that it resolved. */
+  /** False when no notice is sent for a resolved alert. */
   tellsResolved: Type.Optional(Type.Boolean()),
   /** How long the first notice of the rule waits for others, the time between two messages, and when it is repeated (0: never). */
   waitMs: Type.Optional(Type.Integer()),
@@ -69,7 +72,7 @@ export const LoggedTransition = Type.Object({
   kind: Type.Optional(Type.String()),
   opens: Type.Optional(Type.Literal('incident')),
   finding: Type.Optional(LoggedFinding),
-  /** Why, where it was not the counts. */
+  /** The reason of a transition that the counts did not cause, such as a deleted rule. */
   reason: Type.Union([Type.String(), Type.Null()]),
   status: Type.Object({
     state: State,
@@ -110,7 +113,7 @@ export const transitionId = (
   seq: number,
 ): string => hexOf([rule.id, rule.version, group, seq]).slice(0, 32)
 
-/** A UUID of version 8, which follows from the transition that began the alert. */
+/** The id of an alert, a UUID of version 8 that is computed from the transition that began it. */
 export function alertIdOf(ruleId: string, group: readonly string[], firingSeq: number): string {
   const hex = hexOf(['alert', ruleId, group, firingSeq])
   const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`]
@@ -122,7 +125,8 @@ export type AlertLog = ReturnType<typeof createAlertLog>
 export function createAlertLog(store: Pick<Store, 'query' | 'insertRows'>, log: Log) {
   return {
     /**
-     * Stores transitions, as one insert under one token: however often it is tried, they are stored once.
+     * Stores transitions in one insert with a deduplication token, so that repeated attempts store
+     * them once.
      *
      * @param signal ends the attempts
      */

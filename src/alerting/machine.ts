@@ -1,12 +1,13 @@
 /*
- * The states of a group of a rule. Nothing here does I/O or reads a clock: the same observations give the same transitions,
- * whichever instance makes them and however often.
+ * The state machine of a group of a rule. It does no I/O and reads no clock, so the same
+ * observations give the same transitions on every instance.
  *
  *   inactive ─crossed─▶ pending ─crossed for `for`─▶ firing ─calm─▶ recovering ─calm for `keep_firing_for`─▶ resolved
  *                       pending ─not crossed─▶ inactive        recovering ─not calm─▶ firing
  *
- * What is neither crossed nor calm lies between the two thresholds of a rule. A resolved group is inactive. A group that begins to
- * fire or resolves for the fifth time within an hour is flapping: it then resolves only after a quarter of an hour of calm.
+ * A value between the two thresholds of a rule is neither crossed nor calm. A resolved group is
+ * inactive. A group that begins to fire or resolves for the fifth time within an hour is flapping:
+ * it then resolves only after a quarter of an hour of calm.
  */
 
 import { HOUR_MS, MINUTE_MS } from '../model/time.js'
@@ -87,7 +88,8 @@ function nextState(
 }
 
 function afterwards(status: GroupStatus, { from, to, atMs }: Transition): GroupStatus {
-  // Numbers grow with time, also where the earlier history is gone.
+  // The number is at least the time in seconds, so that it grows even when the earlier history was
+  // deleted.
   const seq = Math.max(status.seq + 1, Math.floor(atMs / 1000))
   const recent = status.flips.filter((flipMs) => flipMs > atMs - HOUR_MS)
   const common = { sinceMs: atMs, seq }
@@ -106,6 +108,6 @@ function afterwards(status: GroupStatus, { from, to, atMs }: Transition): GroupS
 
 const latest = (flips: readonly number[]): readonly number[] => flips.slice(-FLIPS_OF_FLAPPING)
 
-/** Whether people are notified of a transition. They are not when a firing group only pauses. */
+/** Whether a transition is notified. Changes between firing and recovering are not. */
 export const isNews = ({ from, to }: Transition): boolean =>
   to === 'resolved' || (to === 'firing' && from !== 'recovering' && from !== to)

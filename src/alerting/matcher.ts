@@ -1,6 +1,7 @@
 /*
- * Evaluates queries by source, host, environment, severity, priority, type, template, texts and attributes on the values of these
- * columns and on the texts and attributes that ClickHouse found. The meaning is that of the SQL of `events/row-condition.ts`.
+ * Evaluates queries in JavaScript on grouped rows: on their columns (source, host, environment,
+ * severity, priority, type, template) and on the texts and attributes that ClickHouse found in
+ * them. Matches are those of the SQL of `events/row-condition.ts`.
  */
 
 import { severitiesOf } from '../events/filter.js'
@@ -24,7 +25,7 @@ export const COLUMNS = [
 ] as const
 export type Column = (typeof COLUMNS)[number]
 export interface Row extends Readonly<Record<Column, string>> {
-  /** The keys of the texts that were found. */
+  /** The keys of the texts that the row contains. */
   readonly texts: ReadonlySet<string>
   readonly attributes: RowAttributes
 }
@@ -34,7 +35,7 @@ export interface Matcher {
   readonly texts: readonly Text[]
   readonly attributes: AttributesAsked
   readonly matches: (row: Row) => boolean
-  /** The only sources that can match, each once; null for all. */
+  /** The sources that can match, each once; null for all. */
   readonly sources: readonly string[] | null
 }
 
@@ -42,7 +43,7 @@ type Matches = (row: Row) => boolean
 
 const isColumn = (name: string): name is Column => COLUMNS.some((column) => column === name)
 
-/** @returns null where the query asks for anything else */
+/** @returns null for a query with any other condition */
 export function matcherOf(query: Query): Matcher | null {
   const asked: Asked = { columns: new Set(), texts: [], attributes: { equals: [], thresholds: [] } }
   const matches = compile(query, asked)
@@ -51,7 +52,10 @@ export function matcherOf(query: Query): Matcher | null {
 
 export type Matchers = (query: Query) => Matcher | null
 
-/** Compiles each query once, and again when names in it stand for something else. */
+/**
+ * Caches compiled queries. A query is compiled again when a name in it, such as an application's,
+ * has another meaning.
+ */
 export function createMatchers(resolve: (query: Query) => Query): Matchers {
   const known = new WeakMap<Query, Matcher | null>()
   return (query) => {
@@ -62,7 +66,7 @@ export function createMatchers(resolve: (query: Query) => Query): Matchers {
   }
 }
 
-/** What a query asks for. */
+/** The texts and attributes that a query needs. */
 interface Asked {
   readonly columns: Set<Column>
   readonly texts: Text[]

@@ -1,4 +1,4 @@
-/* Which alerts a silence or a maintenance window means. */
+/* The matchers of a silence or maintenance window, which select alerts. */
 
 import { Type } from '@sinclair/typebox'
 
@@ -38,7 +38,10 @@ export const Matchers = Type.Array(MatcherSchema, {
 
 type Values = Readonly<Record<string, string>>
 
-/** What the matchers see of an alert. A group may have a severity too: that of its events. */
+/**
+ * The labels of an alert that matchers compare. A group may have a severity too, which is that of
+ * its events.
+ */
 export interface Labels {
   readonly own: Values
   /** By the fields that the rule groups by. */
@@ -51,7 +54,7 @@ export function labelsOf(one: LoggedTransition): Labels {
   return { own: { rule_id: ruleId, rule: ruleName, severity, alert_id: alertId ?? '' }, group }
 }
 
-/** The same of an alert as it is listed; one that no rule raised has no rule. */
+/** The labels of a listed alert. An alert that no rule raised has no rule. */
 export function labelsOfAlert({ id, severity, rule }: Alert, ruleName: string): Labels {
   const own = { rule_id: rule?.ruleId ?? '', rule: ruleName, severity, alert_id: id }
   return { own, group: rule?.group ?? {} }
@@ -69,7 +72,7 @@ function valuesOf({ own, group }: Labels, field: string): readonly string[] {
   return found.length === 0 ? [''] : found
 }
 
-/** Takes time that is linear in the text for each part of the pattern. */
+/** Matches a pattern with `*`, in time linear in the text for each part of the pattern. */
 function fits(pattern: string, text: string): boolean {
   const parts = pattern.split('*')
   const [first = ''] = parts

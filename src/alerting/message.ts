@@ -1,4 +1,4 @@
-/* What people read about notices, in the form of a channel. */
+/* The text of notices for people. */
 
 import { counted } from '../lib/counted.js'
 import type { Facts } from './facts.js'
@@ -7,15 +7,15 @@ import type { LoggedTransition } from './log.js'
 import type { Notice } from './notices.js'
 import { printable, renderTemplate, type TemplateValues } from './template.js'
 
-/** What is sent as one message. */
+/** The content of one message. */
 export interface Message {
-  /** One; or several, for a channel that has digests. */
+  /** One notice, or several in a digest. */
   readonly notices: readonly Notice[]
-  /** What the receiver calls its first message about the alert. */
+  /** The receiver's id for its first message about the alert. */
   readonly receipt: string | null
   /** Null for a digest. */
   readonly facts: Facts | null
-  /** The template of the channel; null for what is usually said. */
+  /** The template of the channel; null for the default text. */
   readonly template: string | null
 }
 
@@ -33,7 +33,7 @@ export const statusOf = (one: LoggedTransition): 'resolved' | 'firing' =>
 export const isResolved = ({ to }: LoggedTransition): boolean => to === 'resolved'
 const numberText = (value: number): string => String(Number(value.toPrecision(6)))
 
-/** One line: what, where, how much. */
+/** The title of an alert with its value, on one line. */
 export function headlineOf(one: LoggedTransition): string {
   const where = one.groupBy.map((name, i) => `${name}=${one.group[i] ?? ''}`).join(' ')
   const state = isResolved(one) ? 'resolved' : `${one.severity} firing`
@@ -64,7 +64,7 @@ const LINK_NAMES = {
   acknowledge: 'Acknowledge',
 } as const satisfies Readonly<Record<keyof Links, string>>
 
-/** Nothing has to be done about an alert that is over. */
+/** The links that a message shows. A resolved alert has none to mute or acknowledge it. */
 export function shownLinks(
   one: LoggedTransition,
   links: Links | null,
@@ -81,9 +81,9 @@ const namedLinks = (one: LoggedTransition, links: Links | null): Text['links'] =
   shownLinks(one, links).map(([name, url]) => [LINK_NAMES[name], url])
 
 /**
- * A digest has a line for each alert.
+ * The text of a message; a digest has a line for each alert.
  *
- * @param escape makes a text one of the channel
+ * @param escape escapes a text for the channel
  */
 export function textOf(
   { notices, facts, template }: Pick<Message, 'notices' | 'facts' | 'template'>,

@@ -1,4 +1,4 @@
-/* What a notice says, in the form of each kind of channel. */
+/* The request body of a notice for each kind of channel. */
 
 import { createHmac } from 'node:crypto'
 
@@ -46,13 +46,16 @@ interface Posted {
   readonly body: string
 }
 
-/** What is one POST request. */
+/** The channels that take a notice as one POST request. */
 type PostTarget = Exclude<Target, { type: 'email' | 'slack_bot' }>
 
-/** A group by one of these has a label of another name. */
+/** Label names in use; a group field with one of these names gets another label. */
 const OWN_LABELS: ReadonlySet<string> = new Set(['alertname', 'rule_id', 'severity'])
 
-/** The labels are the same for all messages about an alert, because they are its identity there. */
+/**
+ * Converts a notice for Alertmanager. All messages about an alert have the same labels, because
+ * labels identify an alert there.
+ */
 function toPrometheusAlert({ transition: one }: Notice, { facts }: Message) {
   const group = one.groupBy.map((name, i) => {
     const label = name.replaceAll(/[^A-Za-z0-9_]/g, '_')
@@ -147,7 +150,10 @@ function toPagerduty(
   return { url: target.url ?? PAGERDUTY_URL, headers: {}, body: JSON.stringify(event) }
 }
 
-/** `t` is when it was sent; each `v1` is the HMAC of `t`, a dot and the body with one of the secrets. */
+/**
+ * The signature header. `t` is the time of sending; each `v1` is the HMAC of `t`, a dot and the
+ * body under one of the secrets.
+ */
 function signed(secrets: readonly string[], t: number, body: string): string {
   const hmac = (secret: string): string =>
     createHmac('sha256', secret).update(`${t}.${body}`).digest('hex')
@@ -165,11 +171,11 @@ export function plainText(message: Message): string {
   return [title, ...lines, ...links.map(([name, url]) => `${name}: ${url}`)].join('\n')
 }
 
-/** Slack reads these three characters as its own. */
+/** Escapes the three control characters of Slack's markup. */
 const slackText = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-/** The text of a card is Markdown, whose characters are escaped. */
+/** Escapes the Markdown of a card's text. */
 const cardText = (text: string): string => text.replaceAll(/[\\`*_{}[\]()#+!|<>~-]/g, '\\$&')
 
 function adaptiveCard(message: Message) {

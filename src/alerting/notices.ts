@@ -1,6 +1,7 @@
 /*
- * The notices that transitions make. Their ids follow from what they say, so that one that is made again is the same. Receivers
- * know a notice by its key, which the end of an alert has in common with its beginning: the status tells them apart.
+ * Derives the notices of a transition. Ids are computed from the content, so deriving a notice
+ * again gives the same id. Receivers identify an alert by the notice's key, which its beginning and
+ * end share; the status tells them apart.
  */
 
 import { createHash } from 'node:crypto'
@@ -11,9 +12,13 @@ import { isNews } from './machine.js'
 /** A notice of one transition to one channel. Its id is the same however often it is sent. */
 export interface Notice {
   readonly id: string
-  /** What receivers know it by. */
+  /** The key by which receivers identify the alert. */
   readonly key: string
-  /** Whether it is about the transition itself, says that the alert still fires (to people, to a machine) or that somebody takes care of it, or replaces another channel's. */
+  /**
+   * transition: it announces the transition; repeat, refresh: the alert still fires (for people,
+   * for Alertmanager); acknowledge: somebody takes care of it; fallback: it replaces the notice of
+   * another channel.
+   */
   readonly kind: 'transition' | 'repeat' | 'refresh' | 'acknowledge' | 'fallback'
   readonly channelId: string
   readonly transition: LoggedTransition
@@ -39,7 +44,11 @@ function toldOf(transition: LoggedTransition): readonly string[] {
   return transition.tellsResolved === false ? [] : [...channels, ...formerChannels]
 }
 
-/** A notice between the beginning and the end of an alert. @param due how often that was due */
+/**
+ * A notice between the beginning and the end of an alert.
+ *
+ * @param due its kind, and the number of such notices so far
+ */
 export const repeatOf = (
   transition: LoggedTransition,
   channelId: string,
@@ -49,7 +58,7 @@ export const repeatOf = (
   return { id, key: id, kind: due.kind, channelId, transition }
 }
 
-/** The same notice by another channel. */
+/** The same notice for the fallback channel. */
 export const fallbackOf = (notice: Notice, channelId: string): Notice => ({
   id: idOf(notice.id, channelId, 'fallback'),
   key: idOf(notice.key, channelId, 'fallback'),

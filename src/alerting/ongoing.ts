@@ -1,6 +1,7 @@
 /*
- * The alerts that fire, by the last transition of each. Whoever was told that one fires is told its end, under the name and the
- * severity that it began with, whatever its rule became meanwhile.
+ * The firing alerts, by the last transition of each. Channels that got a notice that an alert fires
+ * also get that of its end, under the name and severity that it began with, even when its rule was
+ * changed or deleted.
  */
 
 import type { LoggedTransition } from './log.js'
@@ -8,7 +9,7 @@ import { MINUTE_MS } from '../model/time.js'
 import type { TrackedRule } from './tracked-rule.js'
 import { goneOn, ofAlert, toState } from './transitions.js'
 
-/** An instance learns within this time that another instance registered a source. */
+/** The longest time until an instance sees a source that another one registered. */
 const KNOWN_WITHIN_MS = MINUTE_MS
 
 export class Ongoing {
@@ -25,12 +26,12 @@ export class Ongoing {
     else this.#alerts.set(one.alertId, one)
   }
 
-  /** A transition under the name and severity of which channels were told. */
+  /** The transition under the name and severity of the notices that were sent. */
   asKnown(one: LoggedTransition): LoggedTransition {
     return ofAlert(one, this.#alerts.get(one.alertId ?? ''))
   }
 
-  /** The alerts of sources that were deleted. */
+  /** The firing alerts of groups whose source was deleted. */
   get ofDeletedSources(): readonly LoggedTransition[] {
     return [...this.#alerts.values()].filter((one) => this.#isGone(one, one.startedAtMs ?? 0))
   }
@@ -40,14 +41,17 @@ export class Ongoing {
     return one.kind === 'absence' && this.#isGone(one, one.windowFromMs)
   }
 
-  /** A source whose records were all rejected is not registered either. */
+  /**
+   * Whether the source of the group was deleted. A source whose records were all rejected is not
+   * registered either.
+   */
   #isGone({ kind, groupBy, group }: LoggedTransition, knownSinceMs: number): boolean {
     const source = kind === 'dead_letters' ? '' : (group[groupBy.indexOf('source')] ?? '')
     const isKnown = source === '' || knownSinceMs > Date.now() - KNOWN_WITHIN_MS
     return !isKnown && !this.#hasSource(source)
   }
 
-  /** The transitions by which alerts go on where their changed rule has other channels. */
+  /** The transitions that give firing alerts the other channels of their changed rule. */
   changesOf(tracked: TrackedRule, untilMs: number): readonly LoggedTransition[] {
     const { plan } = tracked
     const atMs = Math.max(untilMs, plan.rule.updatedAtMs)

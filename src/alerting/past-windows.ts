@@ -5,9 +5,9 @@ interface Slots {
   readonly first: number
   /** Exclusive. */
   readonly end: number
-  /** Slots of a window. */
+  /** The length of a window in slots. */
   readonly length: number
-  /** How long ago the windows ended, in slots. */
+  /** The distance to the end of the earlier window in slots. */
   readonly ago: number
 }
 

@@ -14,7 +14,7 @@ export interface ProjectionDeps {
 
 const ACTOR = 'alert rules'
 
-/** Brings alerts and incidents up to transitions. It may be repeated. */
+/** Applies transitions to alerts and incidents. It is idempotent. */
 export const createProjection =
   (deps: ProjectionDeps) =>
   async (transitions: readonly LoggedTransition[]): Promise<void> => {
@@ -75,7 +75,10 @@ const openIncident = (
     incidentIdOf(opened.alertId),
   )
 
-/** A UUID of version 8, so that the incident of an alert is opened once. */
+/**
+ * The id of an alert's incident, a UUID of version 8 computed from the alert's id, so that it is
+ * opened once.
+ */
 export function incidentIdOf(alertId: string): string {
   const hex = createHash('sha256').update(`incident ${alertId}`).digest('hex')
   const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`]

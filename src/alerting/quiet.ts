@@ -1,6 +1,7 @@
 /*
- * What keeps notices back: silences, which end, and maintenance windows, which come again each week. Both are read when a notice
- * is sent, so that they hold for alerts that fire already. A mute of a rule, a group or a template is a silence of it.
+ * Silences, which end, and maintenance windows, which recur each week, hold notices back. Both are
+ * checked when a notice is sent, so they apply to alerts that fire already. Muting a rule, group or
+ * template creates a silence.
  */
 
 import { Type, type Static } from '@sinclair/typebox'
@@ -69,7 +70,7 @@ export type MaintenanceWindow = Document<WindowFields>
 
 const MOST = 1_000
 const MAX_SILENCE_MS = 366 * DAY_MS
-/** Silences that are over stay in the list for so long. */
+/** How long an expired silence stays listed. */
 const KEPT_MS = 30 * DAY_MS
 
 export type Silences = Documents<SilenceFields>
@@ -151,7 +152,8 @@ const wallClockOf = (timeZone: string): Intl.DateTimeFormat =>
   })
 
 /**
- * Whether a window is open by the clock on the wall of its zone. An hour that the clock goes through twice is open twice.
+ * Whether a window is open at the local time of its zone. An hour that occurs twice when daylight
+ * saving time ends is open twice.
  */
 export function isOpen(
   { enabled = true, time_zone: zone, days, from, to }: WindowFields,
@@ -168,7 +170,7 @@ export function isOpen(
   return (begins(today) && time >= from) || (begins(today - 1) && time < to)
 }
 
-/** Why notices are kept back. */
+/** The silence, window or alert that holds notices back. */
 export interface Quiet {
   readonly by: 'silence' | 'maintenance window' | 'alert'
   readonly id: string
@@ -177,12 +179,13 @@ export interface Quiet {
 
 export type QuietOf = (labels: Labels, nowMs: number) => Quiet | null
 
-/** Finds what keeps the notices of an alert back. */
+/** Creates the lookup of what holds the notices of an alert back. */
 export function createQuietOf(
   silences: Pick<Silences, 'list'>,
   windows: Pick<MaintenanceWindows, 'list'>,
 ): QuietOf {
-  // Making a clock takes 0.1 to 0.3 ms, and there may be a thousand windows for each of a thousand notices.
+  // An Intl.DateTimeFormat takes 0.1 to 0.3 ms to construct, and a thousand windows may be checked
+  // for each of a thousand notices.
   const clocks = new WeakMap<WindowFields, Intl.DateTimeFormat>()
   const clockOf = (fields: WindowFields): Intl.DateTimeFormat => {
     const clock = clocks.get(fields) ?? wallClockOf(fields.time_zone)

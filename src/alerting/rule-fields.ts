@@ -1,4 +1,4 @@
-/* What a user sets of an alert rule, in the form of the API, of exports, and in which it is stored. */
+/* The user's settings of an alert rule, in the form of the API, of exports and of storage. */
 
 import { Type, type Static } from '@sinclair/typebox'
 
@@ -15,7 +15,6 @@ export const GROUP_FIELDS: readonly string[] = [
   'severity',
 ]
 
-/** What a user sets of a rule. */
 export const RuleFields = Type.Object(
   {
     name: nameOf(120),

@@ -1,4 +1,4 @@
-/* The kinds of alert rules, and how their times are written. */
+/* The kinds of alert rules, and the notation of durations. */
 
 import { Type, type Static } from '@sinclair/typebox'
 
@@ -15,7 +15,7 @@ export const Duration = Type.String({
   examples: ['5m'],
 })
 const Delay = Type.String({ ...Duration, pattern: '^(0|[1-9][0-9]{0,5})[smhd]$' })
-/** A wrong value is refused with the description as the message. */
+/** The schema of a duration; the description is the error message for a wrong value. */
 export const durationOf = (says: string) =>
   Type.String({ ...Duration, description: `${Duration.description}: ${says}` })
 export const delayOf = (says: string) =>

@@ -1,6 +1,6 @@
 /*
- * An alert rule: which events it counts, when it fires, and by what it groups them. A rule is stored in the form in which the
- * API takes it; its version grows with each change.
+ * An alert rule: the events that it counts, their groups, and when it fires. A rule is stored in
+ * the form of the API; its version grows with each change.
  */
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
@@ -15,7 +15,7 @@ import { toMs, type Kind } from './rule-kind.js'
 export const RuleDoc = DocumentOf(RuleFields)
 export type Rule = Document<RuleFields>
 
-/** A rule that can be evaluated: its times in ms, its queries parsed. */
+/** A rule prepared for evaluation: durations in ms, queries parsed. */
 export interface Plan {
   readonly rule: Rule
   readonly counters: readonly Counter[]
@@ -23,13 +23,13 @@ export interface Plan {
   readonly maxGroups: number
   readonly everyMs: number
   readonly windowMs: number
-  /** Older messages do not count. */
+  /** The greatest age on arrival of a message that is counted. */
   readonly maxAgeMs: number
-  /** How much of the past an evaluation reads. */
+  /** The time range that an evaluation covers. */
   readonly spanMs: number
   readonly forMs: number
   readonly keepFiringMs: number
-  /** Whether messages are counted by their own time. */
+  /** Whether messages are counted by their own time instead of their arrival. */
   readonly isByEventTime: boolean
   readonly nOfM: readonly [n: number, m: number]
   readonly notify: {
@@ -45,7 +45,7 @@ const MAX_WINDOW_MS = DAY_MS
 const MIN_WINDOW_MS = 10 * SECOND_MS
 const MAX_KNOWN_MS = 7 * DAY_MS
 const MAX_EVERY_MS = 10 * MINUTE_MS
-/** Slots of a window. */
+/** The most slots of a window. */
 const MAX_SLOTS = 1_440
 /** @returns the plan, or what is wrong with the rule */
 export function planRule(rule: Rule): Plan | RuleFault {
@@ -91,7 +91,7 @@ function timesOf(fields: RuleFields) {
   const { kind, every, for: pending = '0s', keep_firing_for: keep = '5m' } = fields
   const ownMs = toMs(windowOf(kind) ?? '0s')
   const everyMs = every === undefined ? everyFor(kind, ownMs) : toMs(every)
-  // Anomalies have no window: each time the ones that go on are judged.
+  // Anomalies have no window: each evaluation covers the ones that last then.
   const windowMs = kind.type === 'anomaly' ? everyMs : ownMs
   const [n, m] = fields.n_of_m ?? [1, 1]
   const spanMs = spanOf(fields, windowMs) + (m - 1) * everyMs
@@ -111,7 +111,7 @@ function delayFault({ rule, maxAgeMs, forMs, keepFiringMs }: Plan): RuleFault | 
   return null
 }
 
-/** Only news may leave theirs out. */
+/** The default window of a rule of the kind `new_template`; other kinds must have one. */
 const NEW_TEMPLATE_WINDOW = '15m'
 
 const windowOf = (kind: Kind): string | null => {
@@ -137,7 +137,7 @@ function notifyFault({ notify }: Plan): RuleFault | null {
 
 function spanOf({ kind }: RuleFields, windowMs: number): number {
   if (kind.type === 'anomaly') return NEWS_MS + HOUR_MS
-  // Its windows are asked for as a whole.
+  // A metric is queried over its whole window.
   if (kind.type === 'value') return 0
   if (kind.type === 'change') return isAgainstPast(kind) ? windowMs : 2 * windowMs
   return kind.type === 'absence' ? toMs(kind.known ?? '7d') : windowMs
@@ -150,7 +150,7 @@ const everyFor = (kind: Kind, windowMs: number): number => {
     : DEFAULT_EVERY_MS
 }
 
-/** Whether a count of a day or a week ago is asked for each time. */
+/** Whether each evaluation queries a window of a day or a week ago. */
 export const isAgainstPast = (kind: Kind): boolean =>
   kind.type === 'change' && (kind.against ?? 'before') !== 'before'
 
@@ -184,7 +184,7 @@ function spanFault(plan: Plan): RuleFault | null {
   return spanMs > MAX_WINDOW_MS ? { path, message: 'is at most 12h' } : null
 }
 
-/** A greater value was probably meant as a per cent, and the rule would never fire. */
+/** Rejects a share above 1, which is probably meant as a percentage and would never be reached. */
 function shareFault({ kind }: RuleFields): RuleFault | null {
   if (kind.type !== 'ratio') return null
   const { fire, recover = fire } = kind
@@ -209,12 +209,14 @@ function groupFault({ kind, group_by: groupBy = [] }: RuleFields): RuleFault | n
   return null
 }
 
-/** Rules that mean the same go on when they are changed. */
+/**
+ * The settings that decide when a rule fires. A change of others keeps the states of its groups.
+ */
 export const meaningOf = ({
   fields: { q, kind, group_by: groupBy, max_age: maxAge, time },
 }: Pick<Rule, 'fields'>): string => JSON.stringify([q, kind, groupBy, maxAge, time])
 
-/** Whether a rule means what it meant in an earlier version, as far as that is known. */
+/** Whether `meaningOf` a rule is known to be the same as in an earlier version. */
 export function isStill(rule: Rule | undefined, version: number): boolean {
   if (rule === undefined) return false
   const before = rule.earlier?.find((one) => one.version === version)

@@ -14,7 +14,8 @@ interface RuleDeps {
 
 export interface Rules extends Documents<RuleFields> {
   /**
-   * Takes over exported rules. One with the name of another replaces it; of several with one name the first replaces the oldest.
+   * Imports exported rules. A rule replaces an existing one with its name; of several with one name
+   * the first replaces the oldest.
    *
    * @throws AppError validation_error before anything is changed
    */
@@ -24,7 +25,10 @@ export interface Rules extends Documents<RuleFields> {
 const MAX_RULES = 2_000
 const EARLIER_VERSIONS = 10
 
-/** The alert rules, in memory and written through. Every change may reject with `dependency_unavailable`. */
+/**
+ * The alert rules, held in memory and written through to the shared state. Every change may reject
+ * with `dependency_unavailable`.
+ */
 export function createRules({ channels, ...deps }: RuleDeps): Rules {
   const checked = (fields: RuleFields, before: RuleFields | null, at = ''): RuleFields => {
     checkChannels(fields, { before, channels, at })
@@ -55,7 +59,10 @@ export function createRules({ channels, ...deps }: RuleDeps): Rules {
   }
 }
 
-/** The order of exports, in which rules of one name are told apart: the oldest first. */
+/**
+ * Sorts rules by age, oldest first. Exports have this order, which distinguishes rules with the
+ * same name.
+ */
 export const inOrder = (rules: readonly Rule[]): readonly Rule[] =>
   rules.toSorted(
     (a, b) =>
@@ -79,7 +86,8 @@ function withReplaced(
 }
 
 /**
- * A channel that is deleted at the same time is told nothing, and the history says so. A rule may keep one that it had.
+ * Checks that the channels exist. A rule may keep a deleted one that it had. A channel that is
+ * deleted at the same moment gets no notices, and the history says so.
  *
  * @throws AppError validation_error
  */
@@ -114,7 +122,7 @@ const wrong = (fault: RuleFault): AppError =>
     details: { errors: [{ in: 'body', ...fault }] },
   })
 
-/** A rule that is not stored. */
+/** Wraps fields as a rule that is not stored. */
 export const asRule = (fields: RuleFields): Rule => ({
   id: '',
   version: 1,

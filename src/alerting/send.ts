@@ -1,4 +1,4 @@
-/* Sends a notice once, and tells how it went. */
+/* Makes one attempt to send a notice and returns its outcome. */
 
 import type { Smtp } from '../lib/smtp.js'
 import { AddressError } from './addresses.js'
@@ -10,14 +10,14 @@ import type { Message } from './message.js'
 import { plainText, slackMessage, toRequest } from './notice.js'
 import { sendToSlack } from './slack-bot.js'
 
-/** These pass; any other 4xx is final. */
+/** Statuses of 4xx that are tried again; any other 4xx is final. */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 425, 429])
 
 export type Send = (target: Target, message: Message) => Promise<Attempt>
 
 interface SendDeps {
   readonly mayBePrivate: boolean
-  /** Null where no mail server is set. */
+  /** Null when no mail server is set. */
   readonly smtp: Smtp | null
   /** How long a receiver may take; by default that of a POST request. */
   readonly timeoutMs?: number
@@ -48,18 +48,18 @@ async function call(
   return { outcome: isFinal ? 'refused' : 'failed', status, error, receipt: null }
 }
 
-/** Messages of libraries may quote what was sent, so only the kind of an error is told. */
+/** Error messages of libraries may quote what was sent, so only the kind of error is kept. */
 function toFailure(error: unknown): Result {
   if (error instanceof AddressError)
     return { outcome: 'refused', status: null, error: error.message, receipt: null }
   const code: unknown = Object(error).code
-  // A request is aborted by its time-out alone.
+  // Only the time-out aborts a request.
   const isTimeout = error instanceof Error && error.name === 'AbortError'
   const reason = isTimeout ? 'no answer in time' : typeof code === 'string' ? code : 'no connection'
   return { outcome: 'failed', status: null, error: reason, receipt: null }
 }
 
-/** What a message says, without secrets. */
+/** The request of a message with its secrets hidden, for previews. */
 export function shownRequest(target: Target, message: Message): string {
   if (target.type === 'email') return plainText(message)
   if (target.type === 'slack_bot') return slackMessage(message)

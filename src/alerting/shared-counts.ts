@@ -1,7 +1,8 @@
 /*
- * Counts for many rules from one query: what arrived, grouped by second, by the columns that the rules ask for, and by the texts
- * and attributes that were found. Each group is then matched here. ClickHouse would take longer to parse a thousand conditions
- * than to evaluate them.
+ * Counts for many rules from one query, which groups the rows that arrived by second, by the
+ * columns that the rules use, and by the texts and attributes found. Each group is then matched in
+ * JavaScript, because ClickHouse would take longer to parse a thousand conditions than to evaluate
+ * them.
  */
 
 import type { Redirects } from '../events/filter.js'
@@ -30,7 +31,7 @@ export interface SharedRequest extends Request {
   readonly matcher: Matcher
 }
 
-/** What arrived in a second with these values of the columns. */
+/** The rows that arrived in one second with the same values. */
 export interface SharedRow {
   readonly second: number
   readonly values: readonly string[]
@@ -38,7 +39,7 @@ export interface SharedRow {
   readonly events: number
 }
 
-/** With more rows than this, ClickHouse matches them. */
+/** With more rows than this, the rules use queries of their own. */
 export const MAX_SHARED_ROWS = 20_000
 
 const GROUPS: ReadonlySet<string> = new Set([
@@ -51,7 +52,7 @@ const GROUPS: ReadonlySet<string> = new Set([
 
 const NO_TEMPLATE = '0'.repeat(16)
 
-/** @returns null for a request that the columns do not answer */
+/** @returns null for a request that the shared query cannot answer */
 export function toShared(
   { counter, groupBy, everyMs }: Request,
   index: number,
@@ -76,7 +77,7 @@ export function columnsOf(requests: readonly SharedRequest[]): SharedColumns {
   return { columns, texts: [...texts.values()], attributes }
 }
 
-/** What rows are grouped by. */
+/** The columns, texts and attributes that rows are grouped by. */
 export interface SharedColumns {
   readonly columns: readonly Column[]
   readonly texts: readonly Text[]
@@ -85,7 +86,7 @@ export interface SharedColumns {
 
 const NOTHING: Condition = { sql: "''", params: {} }
 
-/** SQL of the values of a row, last the texts that it has and its attributes. */
+/** SQL of the values of a row, followed by its texts and its attributes. */
 export function valuesSql({ columns, texts, attributes }: SharedColumns): Condition {
   const values = columns.map((column) =>
     column === 'template'
@@ -102,7 +103,7 @@ export function valuesSql({ columns, texts, attributes }: SharedColumns): Condit
   }
 }
 
-/** Matches the rows. */
+/** Matches the rows with each request and returns the counts. */
 export function shareOut(
   requests: readonly SharedRequest[],
   columns: SharedColumns,

@@ -1,6 +1,6 @@
 /*
- * Slack by a bot's token. The first message about an alert is the head of a thread; what follows is in the thread, and the head
- * is edited when the alert resolves.
+ * Sends notices to Slack with a bot token. The first message about an alert starts a thread, later
+ * ones are replies in it, and the first is edited when the alert resolves.
  */
 
 import type { Attempt } from './attempt.js'
@@ -15,7 +15,7 @@ interface SlackBot {
 }
 
 const API_URL = 'https://slack.com/api'
-/** Slack says that it is its own fault. */
+/** Error codes of Slack for faults of its own, which are tried again. */
 const PASSING: ReadonlySet<string> = new Set([
   'internal_error',
   'fatal_error',
@@ -26,7 +26,7 @@ const PASSING: ReadonlySet<string> = new Set([
 
 type Result = Omit<Attempt, 'latencyMs'>
 
-/** The receipt is channel and time of the first message about the alert. */
+/** The receipt consists of the channel and the time stamp of the first message about the alert. */
 export async function sendToSlack(
   bot: SlackBot,
   message: Message,
@@ -48,7 +48,7 @@ export async function sendToSlack(
     notices.length === 1,
   )
   const isOver = notices[0]?.transition.to === 'resolved'
-  // The thread says it already, so a head that cannot be edited is no failure.
+  // The thread has the message already, so a failed edit of the first message is not reported.
   if (sent.outcome === 'sent' && ts !== undefined && isOver)
     await call('chat.update', { channel, ts, text }).catch(() => null)
   return sent

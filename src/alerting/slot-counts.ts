@@ -1,4 +1,4 @@
-/** Counts by slots of time, of which ranges are summed: ascending slots with what was counted up to each. */
+/** Counts by time slot as prefix sums, so that the sum of a range takes two binary searches. */
 export class SlotCounts {
   #slots: number[] = []
   #counts: number[] = []
@@ -25,7 +25,7 @@ export class SlotCounts {
     this.#totals = []
   }
 
-  /** Sets what was counted in a slot. */
+  /** Sets the count of a slot. */
   put(slot: number, count: number): void {
     this.add(slot, count - (this.at(slot) ?? 0))
   }
@@ -35,7 +35,7 @@ export class SlotCounts {
     return this.#upTo(until) - this.#upTo(from)
   }
 
-  /** What was counted in one slot; null for nothing. */
+  /** The count of one slot; null for an empty slot. */
   at(slot: number): number | null {
     const at = this.#indexOf(slot)
     return this.#slots[at] === slot ? (this.#counts[at] ?? null) : null

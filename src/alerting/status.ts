@@ -3,17 +3,17 @@ import { MINUTE_MS } from '../model/time.js'
 import type { FailingChannel } from './delivery.js'
 import { isBehind } from './system-alert.js'
 
-/** How the evaluation stands, for all instances. */
+/** The status of the evaluation, shared with all instances. */
 export interface EvaluationStatus {
-  /** Everything that arrived before was judged. */
+  /** Messages that arrived before this time are evaluated. */
   readonly untilMs: number
-  /** By rule, what keeps it from being evaluated. */
+  /** The error of each rule that cannot be evaluated, by rule. */
   readonly problems: Readonly<Record<string, string>>
-  /** The rules that can't be evaluated now. */
+  /** The ids of the rules that cannot be evaluated. */
   readonly unknown: readonly string[]
-  /** Channels that do not deliver. */
+  /** The channels whose notices fail, by id. */
   readonly failing: Readonly<Record<string, FailingChannel>>
-  /** Notices that were left out within the last hour, because too many waited. */
+  /** Notices dropped within the last hour, because the queue was full. */
   readonly dropped: number
 }
 
@@ -30,7 +30,7 @@ export async function evaluationStatus(
   return text === null ? null : (JSON.parse(text) as EvaluationStatus) // written above
 }
 
-/** What keeps alerts from being raised or told. @returns null for nothing */
+/** Why alerts are not raised or notices not sent. @returns null when all is well */
 export function problemOf(status: EvaluationStatus | null, nowMs: number): string | null {
   if (status === null) return null
   const { untilMs, unknown, failing, dropped } = status

@@ -1,6 +1,6 @@
 /*
- * One alert says that rules are not evaluated, because what arrived is not stored yet, ClickHouse does not answer, or the
- * query of a rule fails. Meanwhile nothing fires and nothing resolves.
+ * The system alert says that rules are not evaluated, because messages are not stored yet,
+ * ClickHouse does not answer, or the query of a rule fails. Meanwhile no rule fires or resolves.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -9,14 +9,14 @@ import { counted } from '../lib/counted.js'
 import { MINUTE_MS } from '../model/time.js'
 import type { Alerts } from '../records/alerts.js'
 
-/** What the alert has as its rule. */
+/** The rule id of the system alert. */
 export const SYSTEM_RULE_ID = '00000000-0000-8000-a000-000000000001'
 const BEHIND_MS = 2 * MINUTE_MS
 
 export interface Evaluated {
-  /** Everything that arrived before was judged, or the start of the evaluation. */
+  /** Messages that arrived before this time are evaluated; at first the start of the evaluation. */
   readonly untilMs: number
-  /** The names of the rules that can't be evaluated. */
+  /** The names of the rules that cannot be evaluated. */
   readonly unknown: readonly string[]
 }
 

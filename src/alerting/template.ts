@@ -1,6 +1,6 @@
 /*
- * Templates of messages, in the language of Handlebars with `if` and `each` alone: no helpers, no partials, nothing that runs
- * code. Values are escaped for the channel before they are put in, the text of the template is not.
+ * Message templates in Handlebars with `if` and `each` only: no helpers, no partials, nothing that
+ * runs code. Values are escaped for the channel; the text of the template is not.
  */
 
 import Handlebars from 'handlebars'
@@ -18,7 +18,7 @@ const ALERT_FIELDS = [
 ] as const
 const LINKS = ['events', 'rule', 'incident', 'mute', 'acknowledge'] as const
 
-/** What a template may name. */
+/** The values that a template may use. */
 export interface TemplateValues {
   readonly alert: Readonly<Record<(typeof ALERT_FIELDS)[number], string>>
   readonly value: string
@@ -34,21 +34,23 @@ for (const name of Object.keys(handlebars.helpers))
   if (name !== 'if' && name !== 'each') handlebars.unregisterHelper(name)
 
 const OPTIONS = { noEscape: true, knownHelpersOnly: true, knownHelpers: {}, strict: false }
-/** These are the defaults. Without them Handlebars writes a warning to the console. */
+/** The defaults of Handlebars, set explicitly because it warns on the console otherwise. */
 const OWN_ONLY = { allowProtoPropertiesByDefault: false, allowProtoMethodsByDefault: false }
 const ROOTS = new Set(['alert', 'value', 'usual', 'group', 'link', 'links', 'samples', 'this'])
-/** The names below those of `ROOTS` that have some; those of `group` are what a rule groups by. */
+/**
+ * The fields of the roots that are objects. Those of `group` are the fields that a rule groups by.
+ */
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
   alert: ALERT_FIELDS,
   links: LINKS,
 }
 
-/** @returns what is wrong with a template; null for nothing */
+/** @returns the fault of a template; null for none */
 export function templateFault(text: string): string | null {
   try {
     return programFault(handlebars.parse(text))
   } catch (error) {
-    // The parser shows the place with an arrow below the line.
+    // The parser's message marks the place with an arrow below the line.
     const [line = 'it is not closed'] = error instanceof Error ? error.message.split('\n') : []
     return line.replace(/:$/, '')
   }
@@ -75,7 +77,7 @@ function valueFault({ path, params, hash }: hbs.AST.MustacheStatement): string |
   return pathFault(path)
 }
 
-/** Lists are not nested: ten of them would be a billion lines. */
+/** Rejects nested lists: ten of them could give a billion lines. */
 function blockFault(
   { path, params, program, inverse }: hbs.AST.BlockStatement,
   isInEach: boolean,
@@ -118,6 +120,9 @@ export const renderTemplate = (text: string, values: TemplateValues): string =>
     OWN_ONLY,
   )
 
-/** What a template prints for an object, such as `{{rule}}`. `each` does not list it. */
+/**
+ * Gives an object the text that a template prints for it, such as `{{rule}}`. `each` does not list
+ * the text.
+ */
 export const printable = <T extends object>(value: T, text: string): T =>
   Object.defineProperty(value, 'toString', { value: () => text })

@@ -1,30 +1,34 @@
 /*
- * The texts that queries search for, all found by one pass over each row. ClickHouse takes longer to parse a hundred conditions
- * than to evaluate them, so the texts are lists of parameters. They mean what `events/text-condition.ts` says: a row is first
- * searched for the characters of every text at once, and only what is there is compared by its pattern.
+ * Finds the texts of many queries in one pass over each row. ClickHouse takes longer to parse a
+ * hundred conditions than to evaluate them, so the texts are passed as array parameters. Matches
+ * are those of `events/text-condition.ts`. A row is first searched for the characters of all texts
+ * at once; only texts that it contains are then matched by their patterns.
  */
 
 import { bound, type Condition } from '../events/bind.js'
 import { ofAnyCase, toTerm, wordPattern, wordsWithin, type Term } from '../events/terms.js'
 import type { TextTest } from '../query/ast.js'
 
-/** A text that rows are searched for. */
+/** A text to search rows for. */
 export interface Text {
-  /** The same for the same text. */
+  /** Identifies equal texts. */
   readonly key: string
-  /** Characters that are in every match, in any case. */
+  /** A substring of every match, compared without case. */
   readonly part: string
-  /** A pattern that matches exactly the rows with the text; '' where its characters suffice. */
+  /** A pattern that matches exactly the rows with the text; '' when the substring suffices. */
   readonly pattern: string
-  /** In the message alone; else in message, host, trace id or exception. */
+  /** Whether only the message is searched, not host, trace id and exception. */
   readonly isOfMessage: boolean
-  /** In the JSON of an exception, where it is no word of one: its characters and a pattern. */
+  /**
+   * The substring and pattern for the JSON of an exception, for a text that is not one of its
+   * words.
+   */
   readonly json: { readonly part: string; readonly pattern: string } | null
-  /** Words that an exception with the text has. */
+  /** Words of every exception that contains the text. */
   readonly words: readonly string[]
 }
 
-/** @returns null for a text that is not found by its characters, such as a regular expression */
+/** @returns null for a text without a fixed substring, such as a regular expression */
 export function toText(test: TextTest, isOfMessage: boolean): Text | null {
   const term = toTerm(test)
   const found = ofTerm(term, isOfMessage)
@@ -32,7 +36,7 @@ export function toText(test: TextTest, isOfMessage: boolean): Text | null {
   return { ...found, isOfMessage, key: JSON.stringify([isOfMessage, term]) }
 }
 
-/** Between two texts, so that no match goes over it. */
+/** Separates two fields, so that no match spans them. */
 const END = '\0'
 /** ClickHouse compiles all of them into one automaton. */
 export const MAX_TEXTS = 2_000
@@ -67,11 +71,14 @@ function ofTerm(term: Term, isOfMessage: boolean): Found | null {
 }
 
 const WHOLE = String.raw`concat(message, '\0', host, '\0', trace_id)`
-/** The tags of an event with an exception are JSON, and its words are below a line end of `search_words`. */
+/**
+ * An event with an exception has its tags as JSON, and the exception's words follow a newline in
+ * `search_words`.
+ */
 const HAS_EXCEPTION = String.raw`position(search_words, '\n') > 0`
 const EXCEPTION = String.raw`if(${HAS_EXCEPTION}, concat(search_words, '\0', tags), '')`
 
-/** SQL of the numbers from 1 of the texts that a row of `events` has, as one text: `1,4`. */
+/** SQL of the indexes (from 1) of the texts in a row of `events`, as one text such as `1,4`. */
 export const textsSql = (texts: readonly Text[]): Condition =>
   bound('text', (bind) => {
     const list = (type: string, of: (text: Text) => unknown): string =>

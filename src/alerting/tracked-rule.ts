@@ -1,6 +1,7 @@
 /*
- * A rule as the evaluator follows it: the counts of its groups, and their states. Counts are added as they arrive; every
- * `every` each group is judged at that moment, in order. A count that only grows may fire before its slot is over.
+ * A rule under evaluation with the counts and states of its groups. Counts are added as they are
+ * read; at each multiple of `every` all groups are evaluated. A rule whose counts can only grow may
+ * fire before its slot is over.
  */
 
 import type { Count } from './count.js'
@@ -16,7 +17,7 @@ interface Group {
   readonly slots: readonly SlotCounts[]
   lastSlot: number
   status: GroupStatus
-  /** Whether anything was counted since it was last judged early. */
+  /** Whether counts were added since the last early evaluation. */
   isTouched: boolean
   finding: LoggedFinding | null
 }
@@ -25,9 +26,9 @@ interface Group {
 export interface GroupTransition {
   readonly group: readonly string[]
   readonly transition: Transition
-  /** After it. */
+  /** The status after the transition. */
   readonly status: GroupStatus
-  /** The status before, which tells when a resolved group had begun to fire. */
+  /** The status before the transition, which has the time when a resolved group began to fire. */
   readonly before: GroupStatus
   readonly value: number
   /** The anomaly that it is about. */
@@ -46,17 +47,17 @@ type Restored = Pick<State, 'group' | 'status'> & {
 
 export class TrackedRule {
   readonly plan: Plan
-  /** Groups that were left out since the last call, because there are too many. */
+  /** Groups beyond the limit that were left out; the evaluator resets it. */
   leftOut = 0
-  /** Everything that arrived before is counted. */
+  /** Messages that arrived before this time are counted. */
   countedMs = 0
   readonly #groups = new Map<string, Group>()
   #nextTickMs: number
 
-  /** Whether the rule is evaluated by the ClickHouse query that many rules share. */
+  /** Whether the rule uses the query that many rules share. */
   readonly isShared: boolean
 
-  /** @param startMs evaluations after it are made */
+  /** @param startMs the first evaluation is later */
   constructor(plan: Plan, startMs: number, isShared = true) {
     this.plan = plan
     this.isShared = isShared
@@ -64,12 +65,18 @@ export class TrackedRule {
     if (plan.groupBy.length === 0) this.#groupOf([])
   }
 
-  /** Whether the rule has to be counted now: at its own times, or earlier where it may fire before them. */
+  /**
+   * Whether counts are to be read now: at the regular times, or earlier when the rule may fire
+   * before them.
+   */
   isDue(untilMs: number, isEarly: boolean): boolean {
     return (isEarly && this.#mayFireEarly) || this.#nextTickMs <= untilMs
   }
 
-  /** What has to be counted now: what arrived since the last time, or the whole past of the last moment anew. */
+  /**
+   * The range to count now: since the last time, or the whole window again for rules that count by
+   * event time.
+   */
   rangeAt(untilMs: number) {
     const { isByEventTime, everyMs, spanMs } = this.plan
     const how = { isByEventTime, isShared: this.isShared }
@@ -78,7 +85,7 @@ export class TrackedRule {
     return { fromMs: Math.max(0, toMs - spanMs), toMs, ...how }
   }
 
-  /** Takes over the state of a group. */
+  /** Restores the state of a group. */
   restore({ group: values, status, finding = null }: Restored): void {
     const group = this.#groupOf(values, true)
     if (group === null) return
@@ -86,7 +93,7 @@ export class TrackedRule {
     group.finding = finding
   }
 
-  /** Counts of the group begin anew. */
+  /** Drops the counts and the state of a group. */
   forget(values: readonly string[]): void {
     this.#groups.delete(JSON.stringify(values))
   }
@@ -99,7 +106,7 @@ export class TrackedRule {
 
   /** @param counter index of the plan's counter */
   add(counter: number, counts: readonly Count[]): void {
-    // Messages that came late are among those of earlier slots.
+    // Late messages change the counts of earlier slots, so all counts are replaced.
     if (this.plan.isByEventTime)
       for (const { slots } of this.#groups.values()) slots[counter]?.clear()
     for (const count of counts) {
@@ -108,11 +115,16 @@ export class TrackedRule {
     }
   }
 
-  /** Judges every group at each moment that is due. @param untilMs everything that arrived before is counted */
+  /**
+   * Evaluates every group at each due time.
+   *
+   * @param untilMs messages that arrived before this time are counted
+   */
   evaluate(untilMs: number, known: KnownTime): readonly GroupTransition[] {
     const made: GroupTransition[] = []
     const { everyMs } = this.plan
-    // By event time only the newest moment is judged: nothing records which messages had arrived at an earlier one.
+    // By event time only the newest due time is evaluated, because the counts as of an earlier one
+    // are not known.
     if (this.plan.isByEventTime)
       this.#nextTickMs = Math.max(this.#nextTickMs, Math.floor(untilMs / everyMs) * everyMs)
     const isTick = this.#nextTickMs <= untilMs
@@ -143,7 +155,7 @@ export class TrackedRule {
     made: GroupTransition[],
   ): void {
     const { endSlot, atMs, known, isEarly } = moment
-    // An evaluation that is repeated after a restart begins after the last transition.
+    // After a restart, times before the last transition are not evaluated again.
     if (atMs <= group.status.sinceMs) return
     const judged = judge(this.plan, group satisfies GroupCounts, endSlot, known)
     if (judged === null || (isEarly && judged.verdict !== 'crossed')) return
@@ -155,7 +167,7 @@ export class TrackedRule {
     made.push({ group: values, transition, status, before, value: judged.value, finding })
   }
 
-  /** Counts of slots that are not over can only grow. */
+  /** Whether the rule may fire before its slot is over, because its counts can only grow. */
   get #mayFireEarly(): boolean {
     const { kind } = this.plan.rule.fields
     if (this.plan.isByEventTime) return false
@@ -178,7 +190,7 @@ export class TrackedRule {
     return group
   }
 
-  /** Drops counts that no window reaches any more, and groups without any. */
+  /** Drops counts older than any window, and groups without counts. */
   #forget(slot: number): void {
     const { spanMs, everyMs, groupBy } = this.plan
     const oldest = slot - spanMs / everyMs
@@ -200,7 +212,11 @@ function note(group: Group, counter: number, { slot, count, finding }: Count): v
   group.isTouched = true
 }
 
-/** The requests of a rule's counters, in their order. @param isLoad whether whole windows are counted from what is stored */
+/**
+ * The count requests of a rule, in the order of its counters.
+ *
+ * @param isLoad whether whole windows are read at the start of tracking
+ */
 export function requestsOf(plan: Plan, isLoad: boolean): readonly CountRequest[] {
   const isLast = isLoad && plan.rule.fields.kind.type === 'absence'
   const { groupBy, everyMs, maxAgeMs, isByEventTime } = plan

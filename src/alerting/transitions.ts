@@ -1,4 +1,4 @@
-/* Transitions in the form in which they are stored, and the titles of their alerts. */
+/* Builds logged transitions, and the titles of their alerts. */
 
 import type { Priority } from '../model/event.js'
 import { alertIdOf, transitionId, type LoggedFinding, type LoggedTransition } from './log.js'
@@ -78,7 +78,11 @@ export function ofAlert(
   return { ...one, ruleName, severity, channels, formerChannels }
 }
 
-/** The transition by which an alert goes on under a rule with other channels. @returns none where they are the same */
+/**
+ * The transition that gives a firing alert the other channels of its changed rule.
+ *
+ * @returns none when they are the same
+ */
 export function goneOn(
   plan: Plan,
   before: LoggedTransition,
@@ -116,8 +120,8 @@ export function toState(plan: Plan, { group, status, finding }: State): LoggedTr
 }
 
 /**
- * Gives one transition of each group at a time. The next instance reads only the last transition of a group, and that must name
- * the alert.
+ * Splits transitions into inserts with at most one of each group. The next instance reads only the
+ * last transition of a group, and that must name the alert.
  */
 export function inTurn(
   made: readonly LoggedTransition[],
@@ -135,7 +139,11 @@ export function inTurn(
   return turns
 }
 
-/** The transition that ends a group's alert whatever its counts are. @returns none for an inactive group */
+/**
+ * The transition that ends a group's alert regardless of its counts.
+ *
+ * @returns none for an inactive group
+ */
 export function ended(last: LoggedTransition, reason: string): readonly LoggedTransition[] {
   const { state } = last.status
   if (state === 'inactive') return []

@@ -5,14 +5,15 @@ const HOUR_S = HOUR_MS / 1_000
 
 interface UnseenContext extends Pick<RowContext, 'bind' | 'redirects'> {
   readonly arrival: Arrival
-  /** Every row arrived before it. */
+  /** The end of the range of arrivals. */
   readonly endMs: number
 }
 
 /**
- * SQL of whether the template of a row had no event in the k hours before the hour that precedes the row's own, from a rollup by
- * hours. After a template was seen in hour s, the hours s + 2 to s + 1 + k are too soon. Of the hours before the range only the
- * last one with the template matters.
+ * SQL of whether the template of a row is new: without an event in the k hours that end an hour
+ * before the row's own hour, by the hourly rollup. A template seen in hour s is therefore not new
+ * in the hours s + 2 to s + 1 + k. Of the hours before the range only the last one with the
+ * template matters.
  */
 export function unseen(forMs: number, { bind, redirects, arrival, endMs }: UnseenContext): string {
   const root = mapped('template_id', redirects, bind)

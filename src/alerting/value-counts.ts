@@ -1,4 +1,4 @@
-/* The values of metrics over the windows of a rule, which are asked for when they end. */
+/* Reads the metric values of a rule's windows, each when its window has ended. */
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
@@ -22,7 +22,7 @@ const valuesSql = statement<
   { readonly slot: number; readonly group_values: readonly string[]; readonly value: number }
 >('alert_values')
 
-/** Repeats by their arrival, of which two days are kept, or by their own time. */
+/** The statements of repeats by arrival, which is kept for two days, and by event time. */
 const REPEATS =
   'SELECT arrived, repeat_arrivals.id AS repeated_id, repeat_arrivals.n AS repeated_n FROM repeat_arrivals ' +
   "WHERE arrived >= toDateTime(intDiv({from_ms:Int64}, 1000), 'UTC') AND arrived < toDateTime(intDiv({to_ms:Int64}, 1000), 'UTC')"

@@ -1,6 +1,6 @@
 /*
- * What a rule says of the counts of one group at one moment. A window ends at that moment, which is a whole number of slots
- * since 1970, so that the same counts give the same verdict at any time later.
+ * The verdict of a rule on the counts of one group at one time. The time is a multiple of the slot
+ * since 1970, so that the same counts give the same verdict later.
  */
 
 import type { GroupStatus, Observation } from './machine.js'
@@ -20,7 +20,7 @@ interface Verdict {
   readonly value: number
 }
 
-/** The moments between which nothing can have been missed. */
+/** The time range in which no message can have been missed. */
 export interface KnownTime {
   /** Since when messages could arrive without a gap; ms. */
   readonly aliveSinceMs: number
@@ -84,7 +84,7 @@ function judgeOnce(
   }
 }
 
-/** The count that a change is compared with. */
+/** The earlier count that a change is measured against. */
 function countBefore(plan: Plan, { slots }: GroupCounts, endSlot: number): number {
   const length = plan.windowMs / plan.everyMs
   return isAgainstPast(plan.rule.fields.kind)
@@ -92,20 +92,23 @@ function countBefore(plan: Plan, { slots }: GroupCounts, endSlot: number): numbe
     : (slots[0]?.sum(endSlot - 2 * length, endSlot - length) ?? 0)
 }
 
-/** A window without a value does not fire: rules of the kind `absence` are for silence. */
+/**
+ * The verdict on a metric. A window without a value does not fire; rules of the kind `absence`
+ * detect silence.
+ */
 function metricVerdict(lines: Lines, counts: GroupCounts, endSlot: number): Verdict | null {
   const value = counts.slots[0]?.at(endSlot - 1) ?? null
   return value === null ? { verdict: 'calm', value: 0 } : compare(value, lines, true)
 }
 
-/** With fewer it is calm. */
+/** The least number of messages in a window; with fewer the group is calm. */
 const leastOf = ({ rule }: Plan): number => {
   const { kind } = rule.fields
   const fallback = kind.type === 'dead_letters' ? 100 : 1
   return 'at_least' in kind ? (kind.at_least ?? fallback) : fallback
 }
 
-/** Whether messages could arrive in the whole window: else a low count says nothing. */
+/** Whether messages could arrive during the whole window. Otherwise a low count means nothing. */
 const isWhole = (
   { windowMs, everyMs }: Plan,
   endSlot: number,
@@ -140,7 +143,10 @@ function compare(
   return { verdict: isCalm ? 'calm' : 'between', value }
 }
 
-/** A share of few messages says nothing. */
+/**
+ * The verdict on a share of messages. With fewer than `atLeast` it is calm, because a share of few
+ * messages means nothing.
+ */
 const share = (
   part: number,
   total: number,
@@ -156,7 +162,7 @@ function absence(
   endSlot: number,
   { aliveSinceMs }: KnownTime,
 ): Verdict | null {
-  // What was never there can't be missed.
+  // A group without any message cannot be silent.
   if (lastSlot === 0) return null
   const silentMs = (endSlot - lastSlot - 1) * everyMs
   const value = silentMs / 1000
@@ -164,7 +170,10 @@ function absence(
   return endSlot * everyMs - aliveSinceMs >= windowMs ? { verdict: 'crossed', value } : null
 }
 
-/** It fires while it goes on; and once, if it was over when it was found. The value is its gravity. */
+/**
+ * An anomaly fires while it lasts, and once when it was over on detection. The value is its
+ * gravity.
+ */
 function anomaly(
   { everyMs }: Plan,
   { slots: [gravities], lastSlot, status: { state, sinceMs } }: GroupCounts,
@@ -179,7 +188,7 @@ function anomaly(
     : { verdict: 'calm', value: 0 }
 }
 
-/** The value is the count divided by the one before; where that is 0 it counts as 1. */
+/** The value is the count divided by the earlier one, or by 1 when that is 0. */
 function change(
   { factor, at_least: atLeast = 10 }: { readonly factor: number; readonly at_least?: number },
   now: number,

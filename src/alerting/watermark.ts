@@ -1,7 +1,8 @@
 /*
- * The watermark: everything that arrived before it is stored. For one instance it is the arrival of the oldest body that is being
- * processed, or of the oldest record in its WAL, whichever is earlier. Instances tell each other in the shared state; one that is silent for two
- * minutes is gone, and what is left in its WAL is not counted by rules when it is stored later.
+ * The watermark: all messages that arrived before it are stored. For one instance it is the arrival
+ * of the oldest body in processing or of the oldest record in its WAL, whichever is earlier.
+ * Instances publish theirs in the shared state. One that has not for two minutes is ignored, and
+ * rules do not count what is later stored from its WAL.
  */
 
 import type { State } from '../coordination/state.js'
@@ -26,7 +27,9 @@ type Marks = Readonly<Record<string, { readonly untilMs: number; readonly atMs: 
 export type Watermark = ReturnType<typeof createWatermark>
 
 export function createWatermark({ state, instanceId, wal, pipeline }: WatermarkDeps) {
-  /** It is not known when the records arrived that an earlier run left in the WAL. */
+  /**
+   * The last record that an earlier run left in the WAL. The arrival of such records is not known.
+   */
   const left = wal.waiting.at(-1)?.seq ?? -1
   const own = (): number => {
     const nowMs = Date.now()
@@ -35,7 +38,7 @@ export function createWatermark({ state, instanceId, wal, pipeline }: WatermarkD
     return Math.floor(nowMs - Math.max(wal.oldestMs, pipeline.oldestMs))
   }
 
-  /** @returns the marks of all instances that are alive */
+  /** Publishes the watermark of this instance. @returns those of all live instances */
   const exchange = async (): Promise<Marks> => {
     for (let tries = 0; tries < TRIES; tries++) {
       const atMs = Date.now()
@@ -57,7 +60,10 @@ export function createWatermark({ state, instanceId, wal, pipeline }: WatermarkD
   }
 
   return {
-    /** Tells the other instances, and gives the least mark of all; 0 when it is not known. */
+    /**
+     * Publishes the watermark of this instance and returns the earliest of all; 0 when it is not
+     * known.
+     */
     async now(): Promise<number> {
       if (state.kind === 'in-process') return own()
       const marks = Object.values(await exchange())
