@@ -54,14 +54,14 @@ interface BackupDeps {
 const APPLY_MS = HOUR_MS
 /** If the current batch is not written in this time, ClickHouse is down and cannot make a backup. */
 const WAIT_MS = MINUTE_MS
-/** A check takes 5 s at most, so that a backup waits about a minute for an S3 that has become silent. */
+/** A check takes 5 s at most, so a backup fails about a minute after S3 stops answering. */
 const CHECK_EVERY_MS = 10 * SECOND_MS
 const MOST_FAILURES = 4
 
 /** The folder of the embedded engine's backups in a data directory. */
 const backupsDir = (dataDir: string): string => join(dataDir, 'clickhouse', 'backups')
 
-/** @returns makes a backup of the database, and reports its progress to the caller */
+/** @returns a function that makes a backup of the database and reports its progress */
 export function createBackups(deps: BackupDeps): MakeBackup {
   let isBusy = false
   return async (isOnS3, report) => {
@@ -83,7 +83,7 @@ async function backUpDatabase(
   const place = placeOf(config, isEmbedded, isOnS3)
   const folder = place.kind === 'file' ? join(backupsDir(dataDir), place.name) : null
   if (isEmbedded) {
-    // A command that was ended halfway leaves its files behind.
+    // An interrupted command leaves its files behind.
     await rm(backupsDir(dataDir), { recursive: true, force: true })
     await mkdir(backupsDir(dataDir), { recursive: true, mode: 0o700 })
   }
@@ -91,7 +91,7 @@ async function backUpDatabase(
   await settle()
   await applyPatches(store, { timeoutMs: APPLY_MS })
   const { totals, schema, takenAt, done } = await writer.between(async () => {
-    // Only the patches that came since are left to apply, so that the writer waits briefly.
+    // Only patches that were added since are left to apply, so the writer waits briefly.
     await applyPatches(store, { timeoutMs: APPLY_MS })
     const facts = { totals: await readTotals(store), schema: await readSchemaVersion(store) }
     const begun = await beginBackup(store, place)
@@ -104,9 +104,9 @@ async function backUpDatabase(
 }
 
 /**
- * ClickHouse itself tries a silent S3 for hours before it gives a backup up.
+ * Waits for a backup while S3 answers, because ClickHouse itself retries a silent S3 for hours.
  *
- * @throws Error saying what S3 answered when it fails several checks that follow one another
+ * @throws Error with S3's answer when several checks in a row fail
  */
 async function whileAnswering<T>(done: Promise<T>, check: () => Promise<void>): Promise<T> {
   const ended = new AbortController()
@@ -146,12 +146,12 @@ function placeOf(config: Config, isEmbedded: boolean, isOnS3: boolean): BackupPl
   return { kind: 'disk', disk: config.clickhouseBackupDisk, name }
 }
 
-/** What a command of the operator works with. */
+/** The options of an operator's command. */
 export interface CommandOptions {
   readonly config: Config
   /** The directory of the backup. */
   readonly dir: string
-  /** What the operator calls it. Default: `dir`. */
+  /** The name of the backup that the operator gave. Default: `dir`. */
   readonly title?: string
   /** Whether ClickHouse writes the tables to S3. */
   readonly isOnS3?: boolean

@@ -7,7 +7,7 @@ import type { S3 } from '../settings/cold.js'
 
 /** The manifests of backups on S3, and the keys that belong to them. */
 export interface Bucket {
-  /** Writes an object and deletes it again. @throws Error saying why S3 refuses what backups and cold storage need */
+  /** Writes an object and deletes it again. @throws Error saying why S3 refuses it */
   check(): Promise<void>
   has(path: string): Promise<boolean>
   put(path: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>
@@ -15,16 +15,18 @@ export interface Bucket {
 }
 
 const FOLDER = 'manifests/'
-/** No backup has a name that begins so. */
+/** The prefix of the objects that `check` writes; no backup has such a name. */
 const CHECK = '.check-'
 const TIMEOUT_MS = 60_000
 const TRIES = 4
-/** Doubled before each further try. */
+/** The first pause between attempts; it doubles with each further one. */
 const RETRY_MS = 50
-/** Of what is empty. */
+/** The timeout of `check`. */
 const CHECK_MS = 5_000
 
-/** Its methods reject with an Error that says what S3 answered, without anything of the request. */
+/**
+ * Opens a bucket. Its methods reject with an Error that has S3's answer and nothing of the request.
+ */
 export function openBucket({ url, accessKeyId, secretAccessKey, region }: S3): Bucket {
   const client = new AwsClient({
     accessKeyId,
@@ -85,7 +87,7 @@ async function retried(attempt: () => Promise<Response>, signal: AbortSignal): P
   }
 }
 
-/** @param cause a failed fetch, whose cause is the fault of the network */
+/** @param cause a failed fetch, whose cause is the network error */
 function codeOf(cause: unknown): string {
   const fault = cause instanceof Error ? (cause.cause ?? cause) : cause
   if (!(fault instanceof Error)) return 'unknown fault'

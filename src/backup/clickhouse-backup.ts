@@ -11,7 +11,7 @@ export type BackupPlace =
 /** Counts of the tables that are written together, by table. */
 export type Totals = Readonly<Record<string, number>>
 
-/** What the service made: the parts of every table as they were between two batches. */
+/** A backup that the service made: the parts of every table as they were between two batches. */
 export interface DatabaseBackup {
   readonly place: BackupPlace
   /** The directory of the files; null on S3 and on a remote server. */
@@ -47,7 +47,7 @@ const patchesSql = statement<{ readonly database: string }, { readonly patches: 
 )
 const versionSql = statement<Record<string, never>, { readonly version: number }>('schema_version')
 
-/** No batch is written meanwhile. */
+/** The longest time until a backup has begun; no batch is written meanwhile. */
 const BEGIN_MS = 10_000
 const POLL_MS = 20
 const SLOW_POLL_MS = 200
@@ -65,8 +65,8 @@ export async function readSchemaVersion(store: Store): Promise<number> {
 }
 
 /**
- * Writes corrected priorities, and which rows are deleted, into the parts of the events. Until then they are patch parts, which
- * BACKUP leaves out silently (ClickHouse issue 116677).
+ * Applies the patch parts of `events`, which hold corrected priorities and deletions, because
+ * BACKUP leaves patch parts out silently (ClickHouse issue 116677).
  */
 export async function applyPatches(store: Store, request: RequestOptions = {}): Promise<void> {
   const [row] = await store.query(patchesSql, { database: store.database })
@@ -153,7 +153,7 @@ async function statusOf(
   return row
 }
 
-/** Without the stack trace. */
+/** The error message without the stack trace. */
 const messageOf = (error: string): string =>
   error
     .slice(0, 300)
@@ -165,7 +165,7 @@ const toSql = (place: BackupPlace): string =>
     ? `File('${word(place.name)}')`
     : `Disk('${word(place.disk)}', '${word(place.name)}')`
 
-/** BACKUP takes no bound names; those that the program makes or an operator sets are plain words. */
+/** BACKUP takes no bound names, so only plain words are allowed. */
 function word(name: string): string {
   if (/^[a-zA-Z_][a-zA-Z0-9_-]{0,99}$/.test(name)) return name
   throw new RangeError(`bug: ${JSON.stringify(name)} is not a plain name`)

@@ -7,14 +7,14 @@ import { createInterface } from 'node:readline'
 import type { AuditReport } from '../records/audit-chain.js'
 import type { DatabaseBackup, MakeBackup } from './clickhouse-backup.js'
 
-/** What the operator of the machine changes of an account. */
+/** Resets of an account by the operator of the machine. */
 export interface AccountResets {
   readonly resetPassword: (email: string) => Promise<PasswordReset>
   /** @returns the e-mail as it is stored */
   readonly resetSecondFactor: (email: string) => Promise<string>
 }
 
-/** What the running service does for the operator of its machine. */
+/** The commands that the running service executes for the operator of its machine. */
 export interface Control extends AccountResets {
   readonly backup: MakeBackup
   readonly verifyAudit: () => Promise<AuditReport>
@@ -114,7 +114,7 @@ async function run(
 }
 
 /**
- * Has the service that runs on a data directory back up its database.
+ * Makes the service that runs on a data directory back up its database.
  *
  * @throws Error when no service runs there, or when the backup fails
  */

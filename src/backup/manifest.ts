@@ -19,7 +19,7 @@ const ManifestSchema = Type.Object({
   schema: Type.Integer({ minimum: 1 }),
   database: Plain,
   taken_at: Type.String(),
-  /** Where ClickHouse keeps the tables; `file` is a folder of this directory. */
+  /** Where the tables of ClickHouse are; `file` is a folder of this directory. */
   clickhouse: Type.Union([
     Type.Object({ kind: Type.Literal('file'), name: Plain }),
     Type.Object({ kind: Type.Literal('disk'), disk: Plain, name: Plain }),

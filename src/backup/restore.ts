@@ -19,7 +19,7 @@ export interface RestoreOptions extends CommandOptions {
 }
 
 /**
- * Makes a data directory from a backup.
+ * Creates a data directory from a backup.
  *
  * @throws Error saying what would help; the data directory is empty again
  */

@@ -69,7 +69,7 @@ function bucketOf({ config }: Pick<CommandOptions, 'config'>): Bucket {
   )
 }
 
-/** It holds keys for a while, so it is removed when the command is interrupted, too. */
+/** The directory holds keys for a while, so it is also removed when the command is interrupted. */
 async function inTemporary(work: (dir: string) => Promise<void>): Promise<void> {
   const dir = await mkdtemp(join(tmpdir(), 'log-engine-backup-'))
   const end = (signal: NodeJS.Signals): void => {

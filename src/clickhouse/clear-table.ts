@@ -25,7 +25,7 @@ async function unlimited(
     await store.change(sql, params, { settings: { [setting]: '0' } })
   } catch (error) {
     if (!isConstraint(error)) throw error
-    // The operator has set a limit, which the operator alone may raise.
+    // Only the operator may raise a limit that the operator has set.
     await store.change(sql, params)
   }
 }

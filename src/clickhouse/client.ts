@@ -17,16 +17,22 @@ import { statement, type Statement } from './statement.js'
 export interface StoreOptions {
   readonly url: string
   readonly username: string
-  /** A function is called before each request, for a password that changes. */
+  /** The password, or a function that is called before each request for one that changes. */
   readonly password: string | (() => string)
-  /** Makes what opens at most so many sockets to the server. Default: plain ones to `url`. */
+  /**
+   * Creates the agent that opens at most this many sockets to the server. Default: plain sockets to
+   * `url`.
+   */
   readonly openAgent?: (maxSockets: number) => Agent
   readonly database: string
-  /** PEM; absent: the system's authorities, or plain http */
+  /** The CA certificate in PEM; absent: the system's authorities, or plain HTTP. */
   readonly tls?: { readonly caCert: Buffer }
-  /** Sockets for searches, for other queries and for changes each; further requests wait in the process. Default 20. */
+  /**
+   * The most sockets for searches, for other queries and for changes, each; further requests wait
+   * in the process. Default 20.
+   */
   readonly maxConnections?: number
-  /** Added to every request. */
+  /** Settings that are added to every request. */
   readonly settings?: ClickHouseSettings
 }
 
@@ -36,7 +42,10 @@ export interface RequestOptions {
   readonly settings?: ClickHouseSettings
   /** The longest time until the answer is complete. */
   readonly timeoutMs?: number
-  /** Reads events, on connections of its own: no other query waits for a search. */
+  /**
+   * Whether the query reads events. Such searches have connections of their own, so no other query
+   * waits for them.
+   */
   readonly isSearch?: boolean
 }
 
@@ -55,7 +64,7 @@ export type QueryParams = Readonly<Record<string, unknown>>
  */
 export interface Store {
   readonly database: string
-  /** Whether tables show the rows of several servers. */
+  /** Whether the tables are spread over several servers. */
   readonly isSharded: boolean
   /** Returns every row; the statement bounds how many. Default timeout 30 s. */
   query<Params extends QueryParams, Row>(
@@ -63,7 +72,10 @@ export interface Store {
     params: Params,
     options?: RequestOptions,
   ): Promise<Row[]>
-  /** Returns columns of the Native format, for results of many numbers or long texts. Default timeout 30 s. */
+  /**
+   * Returns columns in the Native format, for large numeric results and long texts. Default timeout
+   * 30 s.
+   */
   queryColumns<Params extends QueryParams, Columns>(
     statement: Statement<Params, Columns>,
     params: Params,
@@ -88,13 +100,15 @@ export interface Store {
     token: string,
     options?: RequestOptions,
   ): Promise<void>
-  /** @returns those of the given sources of which the batch with this token has stored rows */
+  /**
+   * @returns the sources, among the given ones, whose rows of the batch with this token are stored
+   */
   sourcesTaken(token: string, sources: readonly string[]): Promise<ReadonlySet<string>>
   /** Inserts a few rows, given as objects by column name. Resolves when they are stored. */
   insertRows(table: string, rows: readonly object[], options?: RequestOptions): Promise<void>
   /** The partitions of these tables, in a cluster those of one replica of each shard. */
   partitions(tables: readonly string[]): Promise<readonly PartitionRow[]>
-  /** Counts the inserts of batches that have run for longer than this many seconds, on any server. */
+  /** Counts the batch inserts that have run for longer than this many seconds, on any server. */
   insertsRunning(seconds: number): Promise<number>
   /** Resolves when the server answers a query. Default timeout 5 s. */
   ping(options?: RequestOptions): Promise<void>
@@ -144,12 +158,16 @@ const COMMON_SETTINGS: ClickHouseSettings = {
 }
 
 const READ_SETTINGS: ClickHouseSettings = {
-  // An aborted request frees the server too, which ClickHouse does for read-only queries alone.
+  // ClickHouse cancels a read-only query when the client disconnects, so an aborted request frees
+  // the server.
   cancel_http_readonly_queries_on_client_close: 1,
   readonly: '2',
 }
 
-/** Merges make these indexes of `events`. A new part has a few dozen granules, whose columns are read as fast as an index. */
+/**
+ * Indexes of `events` that only merges build. A new part has a few dozen granules, whose columns
+ * are read as fast as an index.
+ */
 export const INDEXES_OF_MERGES =
   'by_constant_text,by_template,by_source,by_host,by_trace_id,by_attribute'
 
@@ -162,7 +180,7 @@ const INSERT_SETTINGS: ClickHouseSettings = {
   min_insert_block_size_rows: '10000000',
   min_insert_block_size_bytes: '1073741824',
   max_insert_threads: '1',
-  // The tables of a batch are written in parallel: 0.75 of the time, for the same CPU.
+  // Writes the tables of a batch in parallel, which takes 0.75 of the time for the same CPU.
   parallel_view_processing: 1,
   exclude_materialize_skip_indexes_on_insert: INDEXES_OF_MERGES,
 }
@@ -197,7 +215,7 @@ export function createStore(options: StoreOptions): Store {
   }
 }
 
-/** Begins with the time, so that later tokens are greater. */
+/** A token begins with the time, so that later tokens are greater. */
 const newToken = (): string => `${Date.now().toString(16).padStart(12, '0')}-${randomUUID()}`
 
 type Client = Pick<ClickHouseClient, 'query' | 'exec' | 'command' | 'insert' | 'close'>
@@ -275,7 +293,10 @@ async function readWhole(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** ClickHouse gives up when the caller has: the connection's end may not reach it. */
+/**
+ * Limits the execution time in ClickHouse to the client's timeout, because ClickHouse may not
+ * notice that the connection was closed.
+ */
 const readSettings = ({ timeoutMs = QUERY_TIMEOUT_MS }: RequestOptions): ClickHouseSettings => ({
   ...READ_SETTINGS,
   max_execution_time: Math.ceil(timeoutMs / 1000),
@@ -318,7 +339,7 @@ function createInserts(client: Client): Pick<Store, 'insertNative' | 'insertRows
             ...request.settings,
           },
         })
-        // The answer is empty; reading it gives the connection back.
+        // The response is empty; reading it to the end releases the connection.
         await finished(result.stream.resume())
       }),
     insertRows: (table, rows, request = {}) =>
@@ -335,7 +356,10 @@ function createInserts(client: Client): Pick<Store, 'insertNative' | 'insertRows
   }
 }
 
-/** Uses a connection of its own: one that names a database is refused until the database exists. */
+/**
+ * Uses a connection of its own, because a connection that names a database is refused until the
+ * database exists.
+ */
 async function createDatabase(options: StoreOptions): Promise<void> {
   const client = connect(options, 'default')
   const query = `CREATE DATABASE IF NOT EXISTS ${identifier(options.database)}`

@@ -2,23 +2,26 @@ import { statement } from './statement.js'
 import type { Store } from './client.js'
 import { StoreError } from './failure.js'
 
-/** The disk of a server, embedded or remote, that cold events move to; a volume of the policy of their tables has it. */
+/**
+ * The disk for cold events, on an embedded or remote server. It is a volume in the storage policy
+ * of the events' tables.
+ */
 export const COLD_DISK = 'cold'
 
 const probeSql = statement<{ readonly table: string; readonly partition: string }, never>(
   'cold_probe',
 )
 
-/** The client ends silent connections after ten minutes; the server goes on. */
+/** The client ends silent connections after ten minutes; the server continues the move. */
 const MOVE_MS = 540_000
 const PROBE_MS = 20_000
 
-/** These say that a partition is there already, is gone meanwhile, or is being moved. */
+/** Error codes of a partition that was dropped meanwhile or is being moved. */
 const HARMLESS: ReadonlySet<number> = new Set([
   232, // NO_SUCH_DATA_PART
   384, // PART_IS_TEMPORARILY_LOCKED
 ])
-/** UNKNOWN_DISK: no disk of this name, or nothing of the partition is elsewhere. */
+/** UNKNOWN_DISK: there is no disk of this name, or the disk has the whole partition already. */
 const NO_DISK = 479
 
 /** @throws AppError dependency_unavailable, StoreError when the server has no such disk for the table */
@@ -40,7 +43,11 @@ export async function moveToCold(
   }
 }
 
-/** Reads a row of a partition. @throws AppError dependency_unavailable */
+/**
+ * Reads a row of a partition to check that cold storage answers.
+ *
+ * @throws AppError dependency_unavailable
+ */
 export async function probeCold(
   store: Pick<Store, 'query'>,
   table: string,

@@ -14,21 +14,21 @@ import { migrate, type SchemaNumbers } from './migrate.js'
 /** A partition of the short rollups is dropped when its whole month is past retention. */
 const MONTH_DAYS = 31
 /**
- * This process has locked the data directory, so another process that holds the engine's lock has lost its parent
- * and is about to end. On a busy machine that takes seconds.
+ * This process holds the lock of the data directory, so a process that holds the engine's lock has
+ * lost its parent and is about to end. On a busy machine that takes seconds.
  */
 const ENGINE_LOCK_WAIT_MS = 20_000
 /** A remote server may be starting beside this program. */
 const REMOTE_WAIT_MS = 30_000
 const REMOTE_PAUSE_MS = 500
-/** A server that runs answers within this. */
+/** A running server answers within this time. */
 const REMOTE_FIRST_MS = 300
 const REMOTE_WARN_MS = 5_000
 
 /** The ClickHouse that the settings name: the embedded engine, a server, or a cluster. */
 export interface Database {
   readonly store: Store
-  /** The same server without a database, for what comes before the database exists. */
+  /** The same server without a database, for requests before the database exists. */
   readonly server: Store
   /** The engine's process; null with a remote server. */
   readonly embedded: Embedded | null
@@ -39,7 +39,7 @@ export interface Database {
   close(): Promise<void>
 }
 
-/** @throws Error when the embedded engine does not start, or a setting can't be used */
+/** @throws Error when the embedded engine does not start, or a setting cannot be used */
 export async function openDatabase(
   config: Config,
   { log, backupsDir }: { readonly log: Log; readonly backupsDir?: string },
@@ -88,7 +88,7 @@ export async function openDatabase(
   }
 }
 
-/** Tries the cluster of the settings in databases of its own. @returns whether every step went well */
+/** Checks the configured cluster in databases of its own. @returns whether every step succeeded */
 export async function checkConfiguredCluster(
   config: Config,
   log: Log,
@@ -137,7 +137,10 @@ function readCa(file: string): Buffer {
   }
 }
 
-/** Says at once, and again every few seconds, what the start waits for. A server that never answers ends the start. */
+/**
+ * Logs at once, and again every few seconds, what the start waits for. A server that never answers
+ * ends the start.
+ */
 async function waitForRemote(
   { server, store }: Pick<Database, 'server' | 'store'>,
   config: Config,
@@ -152,7 +155,7 @@ async function waitForRemote(
   const others = setInterval(warn, REMOTE_WARN_MS)
   const reach = async (): Promise<boolean> => {
     try {
-      // Before the database is made: this has a short timeout.
+      // The ping has a short timeout, so it comes before the database is created.
       await server.ping()
       await store.createDatabase()
       return true
@@ -160,7 +163,8 @@ async function waitForRemote(
       reason = error instanceof Error ? error.message : String(error)
       const isAway =
         error instanceof Error && 'code' in error && error.code === 'dependency_unavailable'
-      // A running service takes a refused password for a server that still reads its users; a start does not.
+      // A running service retries after a refused password, because the server may still be loading
+      // its users; a start does not.
       const retry = isAway && !reason.includes('AUTHENTICATION_FAILED')
       if (retry && performance.now() < deadline) return false
       throw new Error(

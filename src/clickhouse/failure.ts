@@ -1,14 +1,14 @@
 import { ClickHouseError } from '@clickhouse/client'
 import { AppError } from '../model/errors.js'
 
-/** ClickHouse refused a request, and would refuse it again. */
+/** An error of a request that ClickHouse refused and would refuse again. */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
-  /** ClickHouse's error number, e.g. 60. */
+  /** ClickHouse's error number, such as 60. */
   readonly code: number
-  /** ClickHouse's name of the error, e.g. UNKNOWN_TABLE; '' when it gave none. */
+  /** ClickHouse's name of the error, such as UNKNOWN_TABLE; '' when it gave none. */
   readonly type: string
-  /** The rows are at fault, not the statement, the table or the user. */
+  /** Whether the rows are at fault, not the statement, the table or the user. */
   readonly isDataError: boolean
 
   constructor(
@@ -30,10 +30,13 @@ export const isDataError = (error: unknown): boolean =>
 export const isPatternError = (error: unknown): boolean =>
   error instanceof StoreError && error.code === 427
 
-/** A question took more time or memory than it may, and would take less over a shorter time range. */
+/**
+ * The error of a query that took more time or memory than it may. It would take less over a shorter
+ * time range.
+ */
 class CostlyError extends AppError {}
 
-/** Groups, rows or bytes of a result beyond the limits of a request. */
+/** Error codes for groups, rows or bytes of a result beyond the limits of a request. */
 const LIMIT_CODES: ReadonlySet<number> = new Set([
   158, // TOO_MANY_ROWS
   191, // SET_SIZE_LIMIT_EXCEEDED
@@ -41,20 +44,20 @@ const LIMIT_CODES: ReadonlySet<number> = new Set([
   396, // TOO_MANY_ROWS_OR_BYTES
 ])
 
-/** Time and memory. */
+/** Error codes for too much time or memory. */
 const COST_CODES: ReadonlySet<number> = new Set([
   159, // TIMEOUT_EXCEEDED
   160, // TOO_SLOW
   241, // MEMORY_LIMIT_EXCEEDED
 ])
 
-/** Whether a question exceeded its limits of time, memory or rows. */
+/** Whether a query exceeded its limits of time, memory or rows. */
 export const isTooCostly = (error: unknown): boolean =>
   error instanceof CostlyError || (error instanceof StoreError && LIMIT_CODES.has(error.code))
 
 /**
- * After these errors the request is tried again: the condition passes, or an operator ends it. A wrong
- * password is among them, so that data waits until it is corrected.
+ * Error codes after which the request is tried again, because the condition passes or an operator
+ * ends it. A wrong password is among them, so that data waits until it is corrected.
  */
 const PASSING_CODES: ReadonlySet<number> = new Set([
   76, // CANNOT_OPEN_FILE: out of file descriptors
@@ -115,7 +118,7 @@ const DATA_CODES: ReadonlySet<number> = new Set([
   691, // UNKNOWN_ELEMENT_OF_ENUM
 ])
 
-/** ClickHouse refuses damaged bytes with any code, but names the step in which it read them. */
+/** ClickHouse refuses damaged bytes with various codes, but names the step that read them. */
 const READING_ROWS = /While executing \w*(?:Native|Format)/
 
 const RETRY_AFTER_S = 2
@@ -133,12 +136,12 @@ export function toStoreFailure(action: string, error: unknown, timedOutMs: numbe
   if (!(error instanceof ClickHouseError)) return unavailable(`${action}: ${networkReason(error)}`)
   const code = Number(error.code)
   const type = error.type ?? ''
-  // A mutation that failed has a code of its own.
+  // A failed mutation has a code of its own.
   if (type === 'S3_ERROR' || code === 499)
     return new AppError(
       'dependency_unavailable',
       `cold storage is not available for ${action}`,
-      // For the log: what S3 answered, without the names of objects. There are no rows in it.
+      // The log gets S3's answer without the names of objects. It contains no rows.
       { ...COLD, cause: new Error(withoutValues(error.message.replace(/, bucket .*$/s, ''))) },
     )
   if (COST_CODES.has(code)) return costly(`${action}: code ${code} ${type}`)
@@ -150,7 +153,8 @@ export function toStoreFailure(action: string, error: unknown, timedOutMs: numbe
   return new StoreError(message, { code, type, isDataError: ofRows })
 }
 
-// The driver's error is not the cause here, because its text can contain rows and whole answers.
+// The driver's error is not passed on as the cause, because its text can contain rows and whole
+// responses.
 const unavailable = (reason: string): AppError =>
   new AppError('dependency_unavailable', textOf(reason), UNAVAILABLE)
 const costly = (reason: string): AppError =>

@@ -44,16 +44,16 @@ export interface SchemaNumbers {
 export interface MigrateOptions {
   readonly numbers: SchemaNumbers
   readonly log: StoreLog
-  /** Absent: those of `schema/migrations/`. */
+  /** The migrations to apply. Absent: those of `schema/migrations/`. */
   readonly migrations?: readonly Migration[]
 }
 
-/** What is to be migrated: one server, or all servers of a cluster at once. */
+/** The target of a migration: one server, or all servers of a cluster at once. */
 export interface MigrationTarget {
   readonly database: string
   createDatabase(): Promise<void>
   command(sql: string): Promise<void>
-  /** Records what was applied; used only after its tables were made. */
+  /** The history of applied migrations; used only after its tables were created. */
   readonly history: Pick<Store, 'query' | 'insertRows'>
   /** Names the tables and views that every server has. */
   tables(): Promise<readonly string[]>
@@ -65,7 +65,7 @@ export interface Migration {
   readonly statements: readonly string[]
 }
 
-/** The database and this program do not fit; the message says what would help. */
+/** The error of a database that does not fit this program; the message says what would help. */
 class MigrationError extends Error {
   override readonly name = 'MigrationError'
 }
@@ -79,7 +79,7 @@ const settingsSql = statement<
   { readonly name: string; readonly value: string }
 >('applied_settings')
 
-/** @throws MigrationError when the database is of a newer program or of an unreleased one */
+/** @throws MigrationError when the database is of a newer or an unreleased version */
 export async function migrateTarget(
   target: MigrationTarget,
   { migrations = readMigrations(), numbers, log }: MigrateOptions,
@@ -92,7 +92,8 @@ export async function migrateTarget(
   await target.createDatabase()
   const [bookkeeping] = migrations
   if (bookkeeping !== undefined) await apply(bookkeeping)
-  // Before the records: another instance that migrates records the bookkeeping before it makes any other table.
+  // Read before the history: another instance that migrates at the same time records the
+  // bookkeeping before it creates any other table.
   const there = new Set(await target.tables())
   const rows = await target.history.query(appliedSql, {})
   const recorded = new Set(rows.map(({ version }) => version))
@@ -135,7 +136,10 @@ export const toStatements = (text: string): readonly string[] =>
     .map((sql) => sql.trim())
     .filter((sql) => sql !== '')
 
-/** The numbers of the first and the newest migration of a program: what it can read was made by these. */
+/**
+ * The first and the newest migration of a program, which together name the schemas that it can
+ * read.
+ */
 export interface SchemaVersions {
   readonly first: number
   readonly newest: number
@@ -174,7 +178,7 @@ function refuseUnfit(
     )
 }
 
-/** Names of the tables and views that migrations make, without those that later ones drop. */
+/** The names of the tables and views that migrations create, without those that later ones drop. */
 export function tablesMadeBy(migrations: readonly Migration[]): readonly string[] {
   const made = new Set<string>()
   for (const sql of migrations.flatMap(({ statements }) => statements)) {
@@ -206,11 +210,11 @@ function wholeNumber(value: number): string {
 }
 
 interface RenewOptions extends Required<MigrateOptions> {
-  /** The tables have just been made with these numbers. */
+  /** Whether the tables have just been created with these numbers. */
   readonly isNew: boolean
 }
 
-/** Tables made under other numbers get the TTL that they would be made with today. */
+/** Changes the TTL of tables that were created under other numbers. */
 async function renewTtls(
   target: MigrationTarget,
   { migrations, numbers, log, isNew }: RenewOptions,
@@ -232,7 +236,8 @@ async function renewTtls(
   for (const [name, value] of current) {
     const table = /^ttl:(\w+)$/.exec(name)?.[1]
     if (table === undefined || value === '' || ttls.has(table)) continue
-    // The table's retention is no TTL any more. REMOVE fails where there is none, after a start that was cut off here.
+    // The table's retention is no longer a TTL. REMOVE fails when there is none, after a start that
+    // was interrupted here.
     await target.command(`ALTER TABLE ${table} MODIFY TTL ${value}`)
     await target.command(`ALTER TABLE ${table} REMOVE TTL`)
     changed.push({ name, value: '' })

@@ -50,7 +50,11 @@ export class NativeBlock {
     return Array.from({ length: this.rows }, (_, row) => data.texts.at(row)?.toString() ?? '')
   }
 
-  /** The texts of a column, to be read where they are. @throws TypeError when there is no such column of String */
+  /**
+   * The texts of a column, read in place.
+   *
+   * @throws TypeError when there is no such column of String
+   */
   spans(column: string): Texts {
     return this.#expected(column, 'text').texts
   }
@@ -83,14 +87,14 @@ export class NativeBlock {
     return { ends, items: toNumbers(type, items) }
   }
 
-  /** The rows from `from` up to, not including, `to` as a block of their own. */
+  /** The rows from `from` up to, not including, `to` as a block. */
   slice(from: number, to: number): Uint8Array {
     const parts: Uint8Array[] = [varint(this.columns.size), varint(to - from)]
     for (const { head, data } of this.columns.values()) parts.push(head, ...sliceOf(data, from, to))
     return Buffer.concat(parts)
   }
 
-  /** A copy in which rows of a column of one byte have other values. */
+  /** A copy of the block with other values in some rows of a one-byte column. */
   withBytes(column: string, values: ReadonlyMap<number, number>): Uint8Array {
     const data = this.columns.get(column)?.data
     if (data?.kind !== 'fixed' || data.width !== 1) return this.bytes
@@ -155,7 +159,7 @@ interface List {
   readonly items: Buffer
 }
 
-/** Texts one after another, each behind its length. */
+/** A sequence of length-prefixed texts. */
 export class Texts {
   readonly count: number
   readonly bytes: Buffer
@@ -166,7 +170,7 @@ export class Texts {
     this.count = count
   }
 
-  /** @returns null when there is no text of that number */
+  /** @returns null when there is no text at this index */
   at(index: number): Buffer | null {
     const start = this.starts[index]
     return index < this.count && start !== undefined ? new Cursor(this.bytes, start).text() : null
@@ -211,7 +215,7 @@ export function readBlock(bytes: Uint8Array): NativeBlock | null {
 }
 
 /**
- * Reads an answer of a query; blocks without rows are left out.
+ * Reads the response of a query; blocks without rows are left out.
  *
  * @throws RangeError when the bytes end too early, or a type is not one of the four kinds
  */
@@ -256,7 +260,10 @@ function readTexts(cursor: Cursor, count: number): Texts {
   return new Texts(cursor.since(start), count)
 }
 
-/** The version of a dictionary, and its flags: the block has its own keys, all of them. */
+/**
+ * The version and the flags of a dictionary. The flags say that each block has its own complete set
+ * of keys.
+ */
 export const DICTIONARY_VERSION = 1
 export const DICTIONARY_FLAGS = (1 << 9) | (1 << 10)
 /** Bytes per index, by the low byte of the flags. */
@@ -338,7 +345,7 @@ const isOfKind = <K extends Data['kind']>(
   kind: K,
 ): data is Extract<Data, { kind: K }> => data.kind === kind
 
-/** Typed arrays begin at multiples of their width, columns anywhere. */
+/** Copies bytes, because typed arrays must be aligned to their width and columns are not. */
 const copyOf = (bytes: Buffer): ArrayBuffer => new Uint8Array(bytes).buffer
 
 const toHex = (value: bigint): string => value.toString(16).padStart(16, '0')

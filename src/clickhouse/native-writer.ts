@@ -77,7 +77,7 @@ function endDictionary(out: ByteBuffer, keys: number, indexes: Uint32Array): voi
   }
 }
 
-/** A column that is collected in memory, which is used again from block to block. */
+/** A column that is collected in memory and reused for every block. */
 export interface Column {
   readonly name: string
   readonly rows: number
@@ -178,7 +178,7 @@ export class DictColumn implements Column {
   }
 }
 
-/** @returns the number of the key, the next one when it is new */
+/** @returns the index of the key, the next one when it is new */
 function numberIn(numberOf: Map<string, number>, key: string): number {
   const known = numberOf.get(key)
   if (known !== undefined) return known
@@ -239,7 +239,7 @@ export function* joinBlocks(blocks: readonly Uint8Array[]): Generator<Uint8Array
   if (first !== undefined) yield join(first, run)
 }
 
-/** @returns null when an index has no key either: joined, it would get that of another row */
+/** @returns null when an index has no key: joined, it would get the key of another row */
 function readJoinable(bytes: Uint8Array): NativeBlock | null {
   const block = readBlock(bytes)
   for (const { data } of block?.columns.values() ?? [])
@@ -281,7 +281,7 @@ function join(first: NativeBlock, blocks: readonly NativeBlock[]): Uint8Array {
 }
 
 function joinDictionaries(out: ByteBuffer, columns: readonly Dictionary[], rows: number): void {
-  /** A key is its length and its text, each byte a character. */
+  /** Keys of the map are the length and the text of a dictionary entry, as Latin-1. */
   const numberOf = new Map<string, number>()
   const indexes = new Uint32Array(rows)
   let row = 0

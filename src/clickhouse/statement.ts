@@ -30,7 +30,7 @@ export const readSchema = (path: string): string =>
 
 /** Lists the `.sql` files of a folder under `schema/`, in the order of their names. */
 export function listSchema(folder: 'migrations' | 'queries'): readonly string[] {
-  // Resolving needs a file's name, present or not.
+  // `import.meta.resolve` needs a file name, whether or not the file exists.
   const directory = fileURLToPath(new URL('.', import.meta.resolve(`#schema/${folder}/any.sql`)))
   return readdirSync(directory)
     .filter((name) => name.endsWith('.sql'))

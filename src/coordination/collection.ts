@@ -10,7 +10,7 @@ export interface EntityChange<T> {
   readonly value: T | null
   /** Null for a new record. */
   readonly previous: T | null
-  /** A reload takes over what another instance changed. */
+  /** `reload` for a change that another instance made. */
   readonly origin: 'local' | 'reload'
 }
 
@@ -20,7 +20,7 @@ export interface LoadedRow {
   readonly doc: string
 }
 
-/** The newest version of a record, without its content. */
+/** The id and newest version of a record, without its content. */
 export interface ChangedRow {
   readonly id: string
   readonly version: number
@@ -31,9 +31,9 @@ export interface CollectionDeps {
   readonly store: Store
   readonly writer: EntityWriter
   readonly log: StoreLog
-  /** @param above a version that exists */
+  /** @param above the newest version of the record */
   readonly nextVersion: (above?: number) => number
-  /** Null for a single instance. */
+  /** A lock over all instances; null for a single instance. */
   readonly exclusive: (<T>(key: string, work: () => Promise<T>) => Promise<T>) | null
   readonly onStored: (() => Promise<void>) | null
 }
@@ -81,11 +81,11 @@ export class Collection<T extends object> {
   readonly #deps: CollectionDeps
   readonly #parse: (doc: unknown) => T
   #records = new Map<string, Versioned<T>>()
-  /** The end of the last change under way, by id. */
+  /** The last change in progress, by id. */
   #tails = new Map<string, Promise<unknown>>()
-  /** Changes begun after `clear` or `reloadAll` wait for its end. */
+  /** Changes that begin after `clear` or `reloadAll` wait for its end. */
   #barrier: Promise<unknown> = Promise.resolve()
-  /** Ids of which a write may or may not have succeeded. */
+  /** Ids whose last write has an unknown outcome. */
   readonly #uncertain = new Set<string>()
   /** Versions that were unreadable, so that each is reported once. */
   readonly #unreadable = new Map<string, number>()
@@ -172,7 +172,7 @@ export class Collection<T extends object> {
     await this.#afterEarlier(id, () => this.#fetch(id))
   }
 
-  /** Reads the records of which these rows are newer than the version known here. */
+  /** Reads the records whose versions in these rows are newer than those in memory. */
   async catchUp(rows: readonly ChangedRow[]): Promise<void> {
     const newer = rows.filter((row) => this.#isNewer(row))
     if (newer.length > MAX_SINGLE_READS) await this.reloadAll()
@@ -205,7 +205,7 @@ export class Collection<T extends object> {
 
   /**
    * @param listener called after each change, when memory has it; must not throw
-   * @returns ends it
+   * @returns unsubscribes
    */
   onChange(listener: (change: EntityChange<T>) => void): () => void {
     this.#listeners.add(listener)

@@ -21,18 +21,21 @@ class DataDirError extends Error {
 
 export interface DataDir {
   readonly path: string
-  /** The id of the instance that works on this directory, the same on every start. */
+  /** The id of the instance that uses this directory, the same on every start. */
   readonly instanceId: string
   /** Gives a secret, which the first call creates in a file that only its owner can read. */
   secret(name: string): string
-  /** Records that the database has this program's schema, which the WAL is written for from then on. */
+  /**
+   * Records that the database has this program's schema; batches in the WAL have that schema from
+   * then on.
+   */
   migrated(): void
   release(): void
 }
 
-/** This file exists while a restore has begun and not ended. */
+/** A file that exists from the beginning of a restore to its end. */
 export const RESTORE_MARKER = 'restore-unfinished'
-/** This file holds the schema version of the batches in the WAL. */
+/** The file with the schema version of the batches in the WAL. */
 const SCHEMA_FILE = 'schema-version'
 
 interface OpenOptions {
@@ -76,7 +79,10 @@ export function openDataDir(
   }
 }
 
-/** Makes a directory and those above it. Node's own way never returns where the system makes none, such as in /proc. */
+/**
+ * Creates a directory and its parents. Node's recursive `mkdir` never returns where the system
+ * creates none, such as in /proc.
+ */
 export function makeDirectory(path: string): void {
   if (existsSync(path)) return
   makeDirectory(dirname(path))
@@ -87,7 +93,10 @@ export function makeDirectory(path: string): void {
   }
 }
 
-/** A process that ended at its first start leaves no more than these; an operator may bring the secrets, a new disk the last. */
+/**
+ * The files that a process may leave behind when its first start fails. An operator may provide the
+ * secrets; a new disk has the last.
+ */
 const OWN_FIRST_FILES =
   /^(?:lock(?:\..+)?|(?:instance-id|schema-version|jwt-secret|data-key)(?:\.new)?|restore-unfinished|lost\+found)$/
 
@@ -97,7 +106,10 @@ const OWN_DISKS: ReadonlySet<string> = new Set(['wal', 'clickhouse'])
 const isEmpty = (path: string): boolean =>
   statSync(path).isDirectory() && readdirSync(path).every((name) => name === 'lost+found')
 
-/** The program changes the directory's mode and writes into it, so it takes no directory of others by mistake. */
+/**
+ * Refuses a directory with files of others, because the program changes its mode and writes into
+ * it.
+ */
 function refuseForeign(path: string): void {
   const names = readdirSync(path)
   if (names.includes('instance-id') || names.includes(SCHEMA_FILE)) return
@@ -111,7 +123,7 @@ function refuseForeign(path: string): void {
     )
 }
 
-/** An unused directory becomes one of this program. */
+/** Records the schema version of an unused directory, and checks that of a used one. */
 function checkSchema(path: string, { first, newest }: SchemaVersions): void {
   const file = join(path, SCHEMA_FILE)
   const isUsed = existsSync(join(path, 'instance-id'))

@@ -38,17 +38,20 @@ export interface Entities {
   collection<T extends object>(kind: string, schema: DocSchema<T>): Collection<T>
   idle(): Promise<void>
   /**
-   * Reads what other instances have stored since the last call, or since the start.
+   * Reads what other instances have stored since the last call or the start.
    *
-   * @throws AppError('dependency_unavailable') when it cannot; the next call makes up for it
+   * @throws AppError('dependency_unavailable') on failure; the next call reads the same changes
    */
   catchUp(): Promise<void>
 }
 
 const PAGE_ROWS = 10_000
-/** Each read reaches this far back before the last one: rows become visible after the time they bear. */
+/**
+ * Each read overlaps the one before by this much, because rows become visible after the time in
+ * their version.
+ */
 const OVERLAP_S = 60
-/** A read is repeated soon, so a slow one had better fail than hold up its callers. */
+/** A slow read fails early, because it is repeated soon and callers wait for it. */
 const CATCH_UP_MS = 5_000
 
 const changedSql = statement<{ readonly seconds: number }, ChangedRow & { readonly kind: string }>(
@@ -62,7 +65,7 @@ const newestVersionSql = statement<Record<string, never>, { readonly version: nu
   'entities_newest_version',
 )
 
-/** Reads every entity into memory. @throws AppError('dependency_unavailable') when it cannot */
+/** Reads every entity into memory. @throws AppError('dependency_unavailable') on failure */
 export async function createEntities(store: Store, options: EntitiesOptions): Promise<Entities> {
   const loadedAtMs = performance.now()
   const [newest] = await store.query(newestVersionSql, {})

@@ -62,7 +62,10 @@ export class EntityWriter {
     this.#running = null
   }
 
-  /** Rows that ClickHouse refuses make no others fail. */
+  /**
+   * Inserts the rows together, or one by one when ClickHouse refuses them, so that bad rows fail
+   * alone.
+   */
   async #writeAll(batch: readonly Waiter[]): Promise<void> {
     try {
       await this.#insert(batch.map(({ row }) => row))

@@ -10,14 +10,14 @@ interface InstanceDeps {
   readonly store: Store
   readonly state: State
   readonly exclusive: Exclusive
-  /** An embedded database has no other instances. */
+  /** Whether the database is embedded, and so has no other instances. */
   readonly isEmbedded: boolean
   readonly log: Log
 }
 
 /**
- * Makes this process one of the instances on its database: it follows what the others store, writes its own records under locks,
- * and has event ids of its own.
+ * Makes this process one of the instances on its database: it reads the changes of the others,
+ * writes records under locks, and reserves event ids of its own.
  */
 export async function joinInstances({ store, state, exclusive, isEmbedded, log }: InstanceDeps) {
   const replica = isEmbedded
@@ -32,7 +32,8 @@ export async function joinInstances({ store, state, exclusive, isEmbedded, log }
       ...(isEmbedded ? {} : { exclusive, onStored: () => replica.notify() }),
     })
     replica.onCatchUp(() => entities.catchUp())
-    // The generation in the shared state may be lost, and a lock decides what is unique: catch up in any case.
+    // The generation in the shared state may be lost, and what is unique is decided under a lock,
+    // so every lock is followed by a catch-up.
     const withLock: WithLock = (key, ttlMs, work) =>
       state.withLock(key, ttlMs, async () => {
         await replica.catchUp()

@@ -2,7 +2,7 @@ type Listener = (message: string) => void
 
 /** The listeners of each channel within this process. */
 export interface Listeners {
-  /** @returns ends it, and says whether the channel has no listener any more */
+  /** @returns unsubscribes, and says whether the channel has no listener left */
   readonly add: (channel: string, listener: Listener) => () => boolean
   readonly deliver: (channel: string, message: string) => void
   readonly channels: () => readonly string[]
@@ -14,7 +14,7 @@ export function createListeners(onError: (error: unknown) => void): Listeners {
   const groups = new Map<string, Set<Listener>>()
   return {
     add: (channel, listener) => {
-      // A function of its own, so that one listener may be added twice.
+      // A new function, so that one listener may be added twice.
       const own: Listener = (message) => listener(message)
       groups.set(channel, (groups.get(channel) ?? new Set()).add(own))
       return () => {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { State } from './state.js'
 
 const LOCK_MS = 10_000
-/** The outage of the shared state may go unnoticed for this long. */
+/** The longest time until the end of an outage of the shared state is noticed. */
 const RETRY_MS = 1_000
 const RETRY_PAUSE_MS = 50
 /** A migration of a large database may take minutes, and the other instances wait for it. */
@@ -11,8 +11,8 @@ const STEP_WAIT_MS = 600_000
 const STEP_PAUSE_MS = 200
 
 /**
- * Runs `work` under a lock of all instances, once the writes of the earlier holders can be read. The lock outlives
- * a dead holder by `ttlMs`.
+ * Runs `work` under a lock over all instances, once the writes of earlier holders are readable. The
+ * lock outlives a dead holder by `ttlMs`.
  */
 export type WithLock = <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
 

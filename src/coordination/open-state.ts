@@ -29,7 +29,8 @@ export async function openState(
   const state = await createRedisState({ url: redisUrl, keyPrefix: redisPrefix + own, onError })
   try {
     await state.ping()
-    // A database that Redis does not have is refused, and the client goes on with database 0.
+    // Redis refuses a database number that it does not have, and the client would continue with
+    // database 0.
     if (failures.length > 0) throw failures[0]
   } catch (cause) {
     await state.close()
@@ -47,7 +48,7 @@ export async function openState(
   return state
 }
 
-/** @returns tells whether the state answers */
+/** @returns whether the state answers, at each call */
 export function watchState(state: Pick<State, 'onStatus'>): () => boolean {
   let isUp = true
   state.onStatus((status) => {

@@ -8,7 +8,7 @@ interface LinkOptions {
   readonly commandTimeoutMs: number
   /** Called when a connection fails, once per outage and reason. */
   readonly onError: (error: unknown) => void
-  /** The receivers of the messages that the subscriber hears. */
+  /** The listeners for the messages that the subscriber receives. */
   readonly listeners: Listeners
 }
 
@@ -67,7 +67,9 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   }
 }
 
-/** Both connections try again about every second, and each attempt would report the same error. */
+/**
+ * Reports an error once per outage and reason, because both connections retry about every second.
+ */
 function oncePerOutage(
   onError: (error: unknown) => void,
   status: StatusCell,
@@ -84,8 +86,8 @@ function oncePerOutage(
 }
 
 /**
- * Pings both connections. A subscriber that was reconnected subscribes again first, so that no message is
- * missed from `ok` on.
+ * Pings both connections. A reconnected subscriber subscribes again first, so that no message is
+ * missed once the status is `ok`.
  */
 function createCheck(
   redis: Redis,
@@ -114,7 +116,8 @@ function createCheck(
 }
 
 async function connectLater({ url, commandTimeoutMs }: LinkOptions): Promise<Redis> {
-  // A service without Redis does not load the client. In a bundle a CommonJS package that is imported later has only a default export.
+  // Loaded on use, because a service without Redis does not need the client. In a bundle a CommonJS
+  // package that is imported later has only a default export.
   const {
     default: { Redis },
   } = await import('ioredis')
@@ -129,7 +132,7 @@ async function connectLater({ url, commandTimeoutMs }: LinkOptions): Promise<Red
     // A command whose outcome is unknown is never sent again: counting twice would be worse.
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
-    // `resubscribe` does it, also for the channels that were added during an outage.
+    // `resubscribe` does this, also for channels that were added during an outage.
     autoResubscribe: false,
     retryStrategy: (attempts) => Math.min(50 * 2 ** Math.min(attempts, 6), 2_000),
     disableClientInfo: true,

@@ -109,7 +109,7 @@ function createSignals(
 }
 
 function createLocks({ call }: Link, keyOf: KeyOf, waitMs: number): Pick<State, 'withLock'> {
-  // Waiters of this process queue up here, so that one of them at a time asks Redis.
+  // Waiters of this process queue up here, so that only one of them polls Redis.
   const local = createLocalLocks(waitMs)
 
   const acquire = async (key: string, owner: string, ttlMs: number): Promise<void> => {

@@ -20,7 +20,7 @@ export interface Replica {
   notify(): Promise<void>
   /** Resolves when everything that was stored before the call is known here. @throws the error of a read */
   catchUp(): Promise<void>
-  /** Adds something that every catch-up reads. */
+  /** Adds a function that every catch-up calls. */
   onCatchUp(read: () => Promise<void>): void
   /** When the last successful catch-up began, by `performance.now`. */
   readonly caughtUpAtMs: number
@@ -42,7 +42,7 @@ const CHANNEL = 'changed'
 const GENERATION = 'changed:generation'
 const GENERATION_TTL_MS = DAY_MS
 const EVERY_MS = 3_000
-/** For this long after a failed catch-up, `refresh` does not wait for another one. */
+/** For this long after a failed catch-up, `refresh` returns without one. */
 const FAILED_PAUSE_MS = 5_000
 /** A request has 30 s in all; it waits this long for the changes of others. */
 const REFRESH_MS = 10_000
@@ -73,7 +73,7 @@ class FollowingReplica implements Replica {
   readonly #reads: (() => Promise<void>)[] = []
   /** The generation up to which everything is known here; null when there was none. */
   #known: string | null = ''
-  /** When the last catch-up failed, while none has succeeded since. */
+  /** When the last catch-up failed; -Infinity after a success. */
   #failedAtMs = Number.NEGATIVE_INFINITY
   /** Catch-ups follow one another; a call during one waits for the next. */
   #running: Promise<unknown> = Promise.resolve()
@@ -170,7 +170,7 @@ class FollowingReplica implements Replica {
     this.#nextNotified = null
     const { state } = this.#deps
     const next = randomUUID()
-    // An instance that knows everything else need not read its own change.
+    // An instance that has read everything else need not read its own change.
     const isUpToDate =
       this.#known === null
         ? await state.setIfAbsent(GENERATION, next, GENERATION_TTL_MS)

@@ -11,7 +11,7 @@ export interface Seal {
   readonly open: (sealed: string, context: string) => string | null
 }
 
-/** For who changed the key; see `openSeal`. */
+/** What helps after the key was changed; see `openSeal`. */
 export const WAY_BACK =
   'set DATA_KEY to the former one (where it was never set: the file data-key of DATA_DIR or its backup, or, of instances ' +
   'that share a database, the former JWT_SECRET)'
@@ -45,7 +45,10 @@ export function createSeal(secret: string): Seal {
   }
 }
 
-/** Opens the seal of stored secrets. Instances that share a database must open what the others have sealed. */
+/**
+ * Creates the seal of stored secrets. Instances that share a database use one key, because each
+ * decrypts what the others have encrypted.
+ */
 export function openSeal(
   { dataKey, redisUrl, clickhouseUrl, jwtSecret }: Config,
   dataDir: Pick<DataDir, 'secret'>,

@@ -18,7 +18,10 @@ import { DAY_MS } from '../model/time.js'
 
 /** An instance that works on this database, and the changes that it has acknowledged. */
 const InstanceDoc = Type.Object({
-  /** The others do not wait for it: it reads the changes before it sends again. */
+  /**
+   * Whether the others no longer wait for this instance, which then reads the changes before it
+   * sends again.
+   */
   isAway: Type.Boolean(),
   known: Type.Array(Type.String()),
   atMs: Type.Number(),
@@ -40,7 +43,7 @@ const SharedChangeDoc = Type.Object({
   /** The instance that received the request. */
   by: Type.String(),
   atMs: Type.Number(),
-  /** When it had taken effect; null before. */
+  /** When the change had taken effect; null before. */
   overMs: Type.Union([Type.Number(), Type.Null()]),
   /** The result for the caller. */
   result: Type.Unknown(),
@@ -51,12 +54,14 @@ type SharedChangeRecord = Readonly<Static<typeof SharedChangeDoc>>
 const LEASE_MS = 5_000
 /** An instance that does not acknowledge a change for this long is away. */
 const AWAY_MS = 10_000
-/** Another instance carries a change out when the one that was asked has not done so for this long. */
+/**
+ * Another instance executes a change when the one that received it has not done so for this long.
+ */
 const TAKE_OVER_MS = 3_000
 const WAIT_MS = 20_000
 const TICK_MS = 200
 const LEAVE_MS = 1_000
-/** An instance that was away for this long is not expected back. */
+/** After this long an instance that was away is not expected back. */
 const GONE_MS = 30 * DAY_MS
 
 interface SharedChangesDeps {
@@ -69,28 +74,34 @@ interface SharedChangesDeps {
   readonly store: Pick<Store, 'insertsRunning'>
   readonly wal: Pick<Wal, 'openBatch' | 'waiting'>
   readonly writer: Pick<Writer, 'wake'>
-  /** The changes that the writer applies to its batches; the recovery of the WAL has filled it. */
+  /** The changes that the writer applies to its batches, as restored by the recovery of the WAL. */
   readonly pending: PendingChanges
-  /** Appends a command to the WAL; its record is the place of the change. */
+  /** Appends a command to the WAL; the position of its record is that of the change. */
   readonly appendCommand: (command: SharedCommand) => {
     readonly seq: number
     readonly durable: Promise<void>
   }
-  /** From now on messages of these sources belong to unregistered sources; null for all sources. */
+  /** Unregisters these sources for all later messages; null for all sources. */
   readonly forget: (sources: readonly string[] | null) => void
   /** Ends the deletion of these sources. */
   readonly release: (sources: readonly string[] | null) => void
-  /** Has later messages repeat no earlier event. */
+  /** Forgets the known events, so that later messages repeat none of them. */
   readonly forgetRepeats: () => void
-  /** From now on repeats of the event count under this priority. */
+  /** Counts later repeats of the event under this priority. */
   readonly correct: (event: number, priority: Priority) => void
-  /** Deletes the rows in ClickHouse, and what belongs to them. @returns the result for the caller */
+  /**
+   * Deletes the rows in ClickHouse and the records that belong to them.
+   *
+   * @returns the result for the caller
+   */
   readonly execute: (deletion: Deletion) => Promise<unknown>
 }
 
 type Deletion = Exclude<SharedChange, { readonly kind: 'correct-event' | 'forget-repeats' }>
 
-/** The other changes hold as soon as all instances know of them. */
+/**
+ * Deletions are executed in ClickHouse; other changes hold as soon as all instances know of them.
+ */
 const isDeletion = (change: SharedChange): change is Deletion =>
   change.kind === 'delete-sources' || change.kind === 'clear-all'
 
@@ -113,7 +124,7 @@ export class SharedChanges implements SharedWork {
   readonly #deps: SharedChangesDeps
   readonly #changes: Collection<SharedChangeRecord>
   readonly #instances: Collection<InstanceRecord>
-  /** Whether the place of a change in the WAL is on disk. */
+  /** Whether the position of a change in the WAL is on disk, by id. */
   readonly #marked = new Map<string, 'writing' | 'durable'>()
   /** When a change was first seen here, by `performance.now`. */
   readonly #seenMs = new Map<string, number>()
@@ -137,7 +148,11 @@ export class SharedChanges implements SharedWork {
     this.#learnAll()
   }
 
-  /** Makes a change on all instances. @returns the result of `execute`, once the change took effect */
+  /**
+   * Makes a change on all instances.
+   *
+   * @returns the result of `execute`, once the change has taken effect
+   */
   async carryOut(change: SharedChange): Promise<unknown> {
     const id = randomUUID()
     const made = new Promise<unknown>((resolve, reject) => {
@@ -151,7 +166,7 @@ export class SharedChanges implements SharedWork {
         resolve(result)
       })
     })
-    // When the change can't be stored, the caller gets that error instead.
+    // When the change cannot be stored, the caller gets the error of the write instead.
     made.catch(() => undefined)
     const { self: by } = this.#deps
     await this.#changes.put(id, { change, by, atMs: Date.now(), overMs: null, result: null })
@@ -170,7 +185,10 @@ export class SharedChanges implements SharedWork {
     await this.#acknowledge()
   }
 
-  /** Removes this instance, which sends nothing more, or notes it as away while its WAL still holds rows. */
+  /**
+   * Removes this instance, which sends nothing more, or marks it as away while its WAL still holds
+   * rows.
+   */
   async leave(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#timer)
@@ -180,7 +198,7 @@ export class SharedChanges implements SharedWork {
         ? this.#instances.remove(self)
         : this.#instances.update(self, (own) => (own === null ? null : { ...own, isAway: true }))
     const late = new Promise((resolve) => setTimeout(resolve, LEAVE_MS).unref())
-    // An instance that does not read this waits, and then notes this one as away.
+    // An instance that does not read this in time marks this one as away later.
     await Promise.race([left.catch(() => undefined), late])
   }
 
@@ -202,12 +220,15 @@ export class SharedChanges implements SharedWork {
     }
   }
 
-  /** Nothing is awaited between forgetting and writing the place, so that no event is sequenced in between. */
+  /**
+   * Nothing is awaited between forgetting and writing the position, so that no event is sequenced
+   * in between.
+   */
   #learn(id: string, { change, atMs, overMs }: SharedChangeRecord): void {
     if (!this.#seenMs.has(id)) this.#seenMs.set(id, performance.now())
     if (this.#marked.has(id) || this.#own()?.known.includes(id) === true) return
     if (this.#deps.pending.has(id)) {
-      // The recovery of the WAL found its place.
+      // The recovery of the WAL found the position of the change.
       this.#marked.set(id, 'durable')
       return
     }
@@ -233,7 +254,7 @@ export class SharedChanges implements SharedWork {
       this.#marked.set(id, 'durable')
       this.#deps.writer.wake()
     } catch {
-      // The rows before it are left out nevertheless; the next tick tries again.
+      // Rows before the position are left out nevertheless; the next tick tries again.
       this.#marked.delete(id)
     }
   }
@@ -261,13 +282,13 @@ export class SharedChanges implements SharedWork {
       .some(([id]) => this.#canAcknowledge(id) && !own.known.includes(id))
   }
 
-  /** Whether no batch holds what the change concerns, nor will hold it. */
+  /** Whether no batch holds rows that the change concerns, now or later. */
   #canAcknowledge(id: string): boolean {
     const isDurable = this.#marked.get(id) === 'durable'
     return isDurable && this.#deps.pending.covers(id, this.#deps.wal.openBatch)
   }
 
-  /** Acknowledges the changes that are known here. Called while nothing is being sent. */
+  /** Acknowledges the changes that are known here. It is called while no batch is being sent. */
   async #acknowledge(): Promise<void> {
     if (this.#isAcknowledging) return
     this.#isAcknowledging = true
@@ -281,7 +302,8 @@ export class SharedChanges implements SharedWork {
           .map(([id]) => id)
           .filter((id) => own?.known.includes(id) === true || this.#canAcknowledge(id)),
       }))
-      // The others waited for this instance only since its record exists; read what they changed just before.
+      // Other instances wait for this one only since its record exists, so changes made just before
+      // are read now.
       if (!wasThere) await this.#deps.replica.catchUp()
     } finally {
       this.#isAcknowledging = false
@@ -321,7 +343,7 @@ export class SharedChanges implements SharedWork {
     for (const instance of this.#missing(id)) await this.#noteAway(instance, id)
   }
 
-  /** A correction holds when all instances know of it, and so does `forget-repeats`: the instance that was asked goes on. */
+  /** Waits until all instances have acknowledged the change, then executes it. */
   async #confirm(id: string, record: SharedChangeRecord): Promise<void> {
     this.#waiting.get(id)?.(record)
     if (await this.#prune(id)) return
@@ -334,7 +356,7 @@ export class SharedChanges implements SharedWork {
       await this.#changes.reload(id)
       const record = this.#changes.get(id)
       if (record === null || record.overMs !== null) return
-      // An instance that went away may have begun to send rows.
+      // An instance that is marked as away may have begun an insert.
       if (await this.#areInsertsRunning()) return
       if (!isDeletion(record.change)) return
       const result = (await this.#deps.execute(record.change)) ?? null
@@ -350,7 +372,8 @@ export class SharedChanges implements SharedWork {
       return (await this.#deps.store.insertsRunning((AWAY_MS - LEASE_MS) / 1000)) > 0
     } catch (error) {
       if (error instanceof AppError) throw error
-      // This ClickHouse user may not list running inserts; they had time until the instance was noted as away.
+      // This ClickHouse user may not list running inserts. They had time to end until the instance
+      // was marked as away.
       return false
     }
   }
@@ -371,7 +394,11 @@ export class SharedChanges implements SharedWork {
     })
   }
 
-  /** Deletes the record of a change that all instances have made. @returns whether it was deleted */
+  /**
+   * Deletes the record of a change that every instance has made.
+   *
+   * @returns whether it was deleted
+   */
   async #prune(id: string): Promise<boolean> {
     for (const [instance, { isAway, atMs }] of this.#instances.entries())
       if (isAway && Date.now() - atMs > GONE_MS) await this.#instances.remove(instance)

@@ -56,7 +56,7 @@ export interface State {
     work: (lease: Lease) => Promise<T>,
   ) => Promise<T>
 
-  /** Calls `listener` at once with the status, then with each change. @returns ends it */
+  /** Calls `listener` at once with the status, then with each change. @returns unsubscribes */
   readonly onStatus: (listener: (status: StateStatus) => void) => () => void
   /** @returns the round-trip time, ms */
   readonly ping: () => Promise<number>

@@ -1,19 +1,19 @@
 import { demoRecords } from './scenario.js'
 import type { DemoRecord } from './scene.js'
 
-/** What the demonstration needs of the program that it fills. */
+/** The parts of the running program that the demonstration needs. */
 export interface DemoTarget {
   /** The address of the collector's port. */
   readonly collector: string
   readonly isEmpty: () => Promise<boolean>
-  /** Makes an ingest key that `release` takes away. */
+  /** Creates an ingest key that `release` deletes. */
   readonly newKey: () => Promise<{ readonly key: string; readonly release: () => Promise<void> }>
 }
 
 const BATCH = 2000
 
 /**
- * Fills an empty installation with an hour of logs, by the way that all logs come in.
+ * Fills an empty installation with an hour of logs, sent through the collector like all logs.
  *
  * @returns the number of messages; null when the installation holds events already
  * @throws Error when the collector refuses them
@@ -40,7 +40,7 @@ async function send(collector: string, key: string, records: readonly object[]):
   if (!reply.ok) throw new Error(`the collector refused the demo's messages: ${await reply.text()}`)
 }
 
-/** What a source sends that nobody looks after: dead letters. */
+/** Records of a badly configured source, which become dead letters. */
 const BROKEN: readonly Partial<DemoRecord>[] = [
   {
     source: 'legacy-billing',

@@ -1,4 +1,4 @@
-/** Numbers that are the same for the same seed. */
+/** A pseudorandom number generator with a seed. */
 export interface Random {
   /** From 0 up to 1. */
   share(): number
@@ -6,7 +6,7 @@ export interface Random {
   between(low: number, high: number): number
   pick<T>(choices: readonly T[]): T
   isOne(inHowMany: number): boolean
-  /** About `typical`, seldom far above it, as durations are. */
+  /** A number around `typical`, seldom far above it, as durations are. */
   skewed(typical: number): number
   /** Lower-case hexadecimal digits. */
   hex(digits: number): string

@@ -22,7 +22,7 @@ const REGIONS = ['eu-west', 'eu-west', 'eu-west', 'us-east', 'us-east'] as const
 type Region = (typeof REGIONS)[number]
 
 /**
- * The records of the hour before a moment, in the order of their times; the same for the same seed.
+ * The records of the hour before `endMs`, in the order of their times; the same for the same seed.
  *
  * @param endMs ms since 1970
  */
@@ -133,7 +133,7 @@ function checkout(scene: Scene, asked: Request): void {
   answer(scene, asked, { status: isDeclined ? 402 : 201, ms: random.skewed(260) })
 }
 
-/** The hosts of payments with the version that they run at a moment. */
+/** The hosts of payments with the version that they run at that time. */
 function paymentsAt(atMs: number, region: Region, random: Random) {
   const n = region === 'eu-west' ? random.between(3, 4) : random.between(1, 2)
   const isNew = region === 'eu-west' && atMs >= ROLLOUT_MS && atMs < ROLLBACK_MS
@@ -195,7 +195,7 @@ function payWithoutConnection({ random, write, atMs }: Scene, asked: Request, or
   })
 }
 
-/** What the rollout writes, and the database that feels it. */
+/** The messages of the rollout, and those of the database that it affects. */
 function releases({ write, atMs, random }: Scene): void {
   const deploy = (message: string, version: string, severity = 'INFO'): void =>
     write({

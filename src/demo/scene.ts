@@ -11,10 +11,10 @@ export interface DemoRecord {
   readonly tags?: Readonly<Record<string, unknown>>
 }
 
-/** What a moment of the hour is written with. */
+/** What the writers of messages get for one moment of the hour. */
 export interface Scene {
   readonly random: Random
-  /** Since the beginning of the hour. */
+  /** Milliseconds since the beginning of the hour. */
   readonly atMs: number
   readonly write: (record: Omit<DemoRecord, 'timestamp'> & { readonly afterMs?: number }) => void
 }

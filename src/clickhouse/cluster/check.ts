@@ -24,7 +24,7 @@ const countsSql = statement<Record<string, never>, Counts>('check_counts')
 
 const EVENTS = 2_000
 const REPEATS = 1_000
-/** Enough that every shard gets some. */
+/** Enough sources that every shard gets rows of some. */
 const SOURCES = 200
 const REPLICAS_MS = 30_000
 const PAUSE_MS = 500
@@ -36,7 +36,7 @@ export interface CheckOptions {
   readonly print: (text: string) => void
 }
 
-/** @returns whether every step went well */
+/** @returns whether every step succeeded */
 export async function checkCluster({
   cluster,
   numbers,

@@ -37,7 +37,7 @@ export interface ClusterStore extends Store {
   prepare(options: MigrateOptions): Promise<void>
   /** Whether the tables that hold the rows are replicated. */
   isReplicated(): Promise<boolean>
-  /** Drops both databases on every server; only for those that a check has made. */
+  /** Drops both databases on every server; only for databases that a check has created. */
   dropDatabases(): Promise<void>
 }
 
@@ -65,7 +65,7 @@ const featuresSql = statement<
 >('cluster_features')
 
 const DISTRIBUTED_SETTINGS: ClickHouseSettings = {
-  // A subquery reads the whole of a second table, not what one shard has of it.
+  // A subquery on a second Distributed table reads all shards, not only the local one.
   distributed_product_mode: 'global',
   // Only `home` tables have a sharding key that this uses; see sql.ts.
   optimize_skip_unused_shards: 1,
@@ -73,19 +73,23 @@ const DISTRIBUTED_SETTINGS: ClickHouseSettings = {
   skip_unavailable_shards: 0,
   fallback_to_stale_replicas_for_distributed_queries: 0,
   max_replica_delay_for_distributed_queries: '10',
-  // An insert is confirmed when every shard has its part, not when it waits on one server's disk.
+  // An insert is confirmed when every shard has stored its part, not when one server has queued it
+  // on disk.
   distributed_foreground_insert: 1,
-  // A server that accepts connections and says nothing costs three times this.
+  // A server that accepts connections without answering delays a query by three times this.
   handshake_timeout_ms: 3000,
   connections_with_failover_max_tries: '3',
 }
 
-/** A question is answered, or refused with the name of the shard that stands still, within a few seconds. */
+/**
+ * Settings by which a query is answered, or fails with the name of the silent shard, within a few
+ * seconds.
+ */
 const QUESTION_SETTINGS: ClickHouseSettings = {
   connect_timeout_with_failover_ms: 1500,
   handshake_timeout_ms: 1500,
   connections_with_failover_max_tries: '2',
-  // A server that works on a question reports its progress ten times a second.
+  // A server that works on a query reports its progress ten times a second.
   receive_timeout: 10,
 }
 const PROBE_SETTINGS: ClickHouseSettings = {
@@ -95,7 +99,7 @@ const PROBE_SETTINGS: ClickHouseSettings = {
   receive_timeout: 3,
   skip_unavailable_shards: 1,
 }
-/** The statements of one question share what was found. */
+/** The statements of one request share the result of a probe. */
 const PROBE_LASTS_MS = 2_000
 
 /**
@@ -185,7 +189,9 @@ class Cluster implements ClusterStore {
     await reach.change(sql, params, request)
   }
 
-  /** Names the number of shards: each try spreads the rows in the same way. */
+  /**
+   * The token names the number of shards, so that each attempt spreads the rows in the same way.
+   */
   newToken(): string {
     return `${this.#front.newToken()}-to-${this.#ready().shards}`
   }
@@ -228,7 +234,9 @@ class Cluster implements ClusterStore {
     return (await this.#front.query(insertsSql, { cluster, seconds }))[0]?.running ?? 0
   }
 
-  /** Every server has to answer, because without one of them neither counts nor inserts are complete. */
+  /**
+   * Every server has to answer, because without one of them both counts and inserts are incomplete.
+   */
   async ping(request?: RequestOptions): Promise<void> {
     const settings = { connect_timeout_with_failover_ms: 500, handshake_timeout_ms: 1000 }
     const options = { timeoutMs: PING_TIMEOUT_MS, ...request, settings }
@@ -255,7 +263,11 @@ class Cluster implements ClusterStore {
     await this.#front.close()
   }
 
-  /** Asks all shards, or in a partial question those that answer. @throws AppError that names the shards that do not */
+  /**
+   * Queries all shards, or those that answer if the caller accepts partial results.
+   *
+   * @throws AppError that names the shards that do not answer
+   */
   async #ask<T>(
     request: RequestOptions = {},
     ask: (request: RequestOptions) => Promise<T>,
@@ -276,7 +288,7 @@ class Cluster implements ClusterStore {
     }
   }
 
-  /** @param sinceMs an older finding does not count */
+  /** @param sinceMs the result of an older probe is not used */
   #silent(sinceMs: number): Promise<readonly number[]> {
     if (this.#probe === null || this.#probe.atMs < sinceMs)
       this.#probe = { atMs: performance.now(), silent: this.#findSilent() }
@@ -375,7 +387,7 @@ function shardsIn(token: string): number | null {
   return shards === undefined ? null : Number(shards)
 }
 
-/** Assumes that all servers have the protocol and the HTTP port of the one at `url`. */
+/** Assumes that all servers use the protocol and the HTTP port of the one at `url`. */
 function addressesOf(servers: readonly ClusterServer[], url: string): readonly string[] {
   return servers.map(({ host, is_local: isLocal }) => {
     if (isLocal === 1) return url

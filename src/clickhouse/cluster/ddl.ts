@@ -15,7 +15,7 @@ const tablesSql = statement<
 /** The errors of a server without a queue for statements ON CLUSTER. */
 const NOT_OFFERED = ['QUERY_IS_PROHIBITED', 'NO_ZOOKEEPER', 'NO_ELEMENTS_IN_CONFIG'] as const
 
-/** The migration history is the cluster's here, not a server's. */
+/** The tables of the migration history, which are shared by the cluster here. */
 const HISTORY_TABLES = ['schema_migrations', 'applied_settings'] as const
 
 /**
@@ -99,7 +99,10 @@ async function isOffered(attempt: () => Promise<void>): Promise<boolean> {
   }
 }
 
-/** Reads and writes the migration history through Distributed tables, made before their first use. */
+/**
+ * Reads and writes the migration history through Distributed tables, which are created before their
+ * first use.
+ */
 function historyOf(front: Store, { local, cluster }: ReachOptions, run: Reach['change']) {
   const make = async (): Promise<void> => {
     for (const table of HISTORY_TABLES)

@@ -16,7 +16,7 @@ import { MIGRATION_REQUEST, migrateTarget } from '../migrate.js'
 
 interface Node extends Place {
   readonly store: Store
-  /** How many shards this server knows. */
+  /** The number of shards that this server knows. */
   readonly shards: number
 }
 
@@ -118,7 +118,10 @@ async function distributeOn(
     if (comments.get(name) !== comment) await store.command(sql)
 }
 
-/** Runs on all shards at once, and fails after all have ended: a repetition meets no statement that still runs. */
+/**
+ * Runs on all shards at once and waits for all to end, so that a retry meets no statement that
+ * still runs.
+ */
 async function onEveryShard(
   nodes: readonly Node[],
   run: (store: Store) => Promise<void>,

@@ -1,20 +1,21 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
 /**
- * Answers without the shards that do not answer, for those who ask for them.
- *
- * `answerPartly` runs a question, and the statements of the question take note here of the shards that they leave out.
+ * Partial results: queries that leave out shards that do not answer. `answerPartly` runs the
+ * queries of one request, and they record here the shards that they leave out.
  */
 export interface PartialQuestion {
   /** The shards whose rows the answer may lack. */
   readonly missing: Set<number>
-  /** Finds the shards that do not answer after the statements of the question; null while none was left out. */
+  /**
+   * Finds the shards that do not answer after the queries have run; null while none was left out.
+   */
   recheck: (() => Promise<readonly number[]>) | null
 }
 
 const questions = new AsyncLocalStorage<PartialQuestion | null>()
 
-/** The question whose statements run; null when its answer must be whole. */
+/** The request whose queries run; null when its result must be complete. */
 export const partialQuestion = (): PartialQuestion | null => questions.getStore() ?? null
 
 /** @returns the answer, and the shards whose rows it may lack */
@@ -23,10 +24,13 @@ export async function answerPartly<T>(
 ): Promise<{ readonly answer: T; readonly missing: readonly number[] }> {
   const question: PartialQuestion = { missing: new Set(), recheck: null }
   const answer = await questions.run(question, work)
-  // A shard may have fallen silent after the first look.
+  // A shard may have stopped answering after the first probe.
   for (const shard of (await question.recheck?.()) ?? []) question.missing.add(shard)
   return { answer, missing: [...question.missing].toSorted((a, b) => a - b) }
 }
 
-/** Answers from all shards, also for those who ask for a part: what others get as well, and what a part would make wrong. */
+/**
+ * Runs queries on all shards even within a partial request, for results that are shared with other
+ * requests or would be wrong when partial.
+ */
 export const answerWhole = <T>(work: () => T): T => questions.run(null, work)

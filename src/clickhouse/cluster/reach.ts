@@ -11,11 +11,11 @@ export interface Place {
 
 export interface ClusterServer extends Place {
   readonly host: string
-  /** A 1 for the queried server. */
+  /** 1 for the server that is queried. */
   readonly is_local: number
 }
 
-/** Reaches the servers of a cluster for what a Distributed table does not pass on. */
+/** Reaches the servers of a cluster for statements that a Distributed table does not pass on. */
 export interface Reach {
   /** Brings the tables of every server to the schema. */
   migrate(options: MigrateOptions): Promise<void>

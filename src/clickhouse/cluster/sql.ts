@@ -15,7 +15,7 @@ export interface ShardedTable {
   readonly shard: string
 }
 
-/** Lists the tables that the migrations make. @throws Error when one has no line `-- shard:` */
+/** Lists the tables that the migrations create. @throws Error when one has no line `-- shard:` */
 export function shardedTables(migrations: readonly Migration[]): readonly ShardedTable[] {
   const tables = new Map<string, string>()
   for (const sql of migrations.flatMap(({ statements }) => statements)) {
@@ -47,7 +47,7 @@ export interface DistributedTable {
   /** The table whose rows it shows, and whose columns it has. */
   readonly of: string
   readonly sql: string
-  /** Shows a later start whether the table is up to date. */
+  /** By this comment a later start sees whether the table is up to date. */
   readonly comment: string
 }
 
@@ -97,7 +97,7 @@ export function onCluster(sql: string, cluster: string): string {
 
 const firstLine = (sql: string): string => /^(?!--).+$/m.exec(sql)?.[0] ?? ''
 
-/** A batch may wait so long until it is sent again. */
+/** The longest time that a batch may wait before it is sent again. */
 const DEDUPLICATION_S = 30 * DAY_S
 
 /**

@@ -6,10 +6,9 @@ import type { Engine } from './process.js'
 type Sent = (error?: Error | null) => void
 
 /**
- * Connects to the engine that runs now, wherever it listens.
- *
- * When an engine ends, any user of the machine may listen on its port. So a connection is used only once the engine's
- * own process has said, after it was established, that it still listens: until then nobody else could.
+ * Connects to the running engine, whatever its port. When an engine ends, any user of the machine
+ * may listen on its port. A connection is therefore used only after the engine's own process has
+ * confirmed, after it was established, that it still listens: until then nobody else could.
  */
 export class EngineAgent extends Agent {
   readonly #running: () => Engine | null
@@ -33,7 +32,7 @@ export class EngineAgent extends Agent {
 /** Sends nothing before the engine has confirmed the connection. */
 class EngineSocket extends Socket {
   #isConfirmed = false
-  /** The first write; the stream keeps those after it. */
+  /** The first write, held until the connection is confirmed; the stream queues later ones. */
   #held: (() => void) | null = null
 
   constructor(engine: Engine, port: number) {

@@ -21,11 +21,13 @@ const LIBC = process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6'
 const SILENT = ['--progress', 'off', '--progress-table', 'off']
 const LOOK_MS = 10
 const CROWD_EVERY_MS = 500
-/** Most code is needed at the start only. Pages that are needed again within this time cost a few milliseconds. */
+/** Most code is needed at the start only. Reading a page again costs a few microseconds. */
 const CODE_EVERY_MS = 30_000
-/** An engine at rest has some 80 files open. With fewer than this there is no crowd to look for. */
+/**
+ * An idle engine has some 80 files open. Below this number there is no need to count connections.
+ */
 const CROWD_FILES = 300
-/** Connections of other processes that may be open at one time; the engine takes 1024 in all. */
+/** The most connections of other processes; the engine accepts 1024 in all. */
 const MAX_STRANGERS = 200
 
 interface EngineStart {
@@ -48,7 +50,7 @@ async function superviseEngine(): Promise<void> {
   process.on('disconnect', endNow)
   // If the parent ended while this was loaded, no event follows.
   if (!process.connected) endNow()
-  // While the engine runs, nothing can be loaded.
+  // No module can be loaded while the engine runs.
   const ffi = await import('ffi-rs')
   ffi.open({ library: 'libc', path: LIBC })
   const start: EngineStart = { libraryPath, argv }
@@ -59,7 +61,7 @@ async function superviseEngine(): Promise<void> {
   worker.once('message', () => void watchSockets(openOwnSockets(ffi), Number(tcpPort), dropCode))
 }
 
-/** @param tcpPort of the native protocol, 0 for none */
+/** @param tcpPort port of the native protocol, 0 for none */
 async function watchSockets(
   sockets: OwnSockets,
   tcpPort: number,
@@ -84,7 +86,10 @@ async function watchSockets(
   setInterval(dropCode, CODE_EVERY_MS)
 }
 
-/** Any user of the machine can open connections, and each that is idle takes one of the engine's threads. */
+/**
+ * Closes connections of other processes when there are too many. Any user of the machine can open
+ * connections, and each idle one takes a thread of the engine.
+ */
 function disperseCrowd(sockets: OwnSockets, listener: Listener, ours: ReadonlySet<number>): void {
   if (sockets.countFiles() < CROWD_FILES) return
   const strangers = sockets.connectionsOf(listener).filter(({ peer }) => !ours.has(peer))
@@ -134,7 +139,8 @@ async function runEngine(start: EngineStart): Promise<void> {
     paramsType: [ffi.DataType.I32, ffi.DataType.StringArray],
     paramsValue: [argv.length, argv],
   })
-  // The end of the thread is the message. A reason is on stderr; reading it from the result can crash.
+  // The end of the thread is the message. The reason is on stderr; reading it from the result can
+  // crash.
 }
 
 /** Keeps a crash from writing the engine's memory, with its password and logged messages, to a disk. */

@@ -6,21 +6,21 @@ import { COLD_DISK } from '../cold-disk.js'
 const MIB = 1024 * 1024
 
 export interface EmbeddedConfig {
-  /** Holds ClickHouse's own files: tables, metadata, its lock. */
+  /** The directory of ClickHouse's own files: tables, metadata, its lock. */
   readonly clickhouseDir: string
   readonly usersFile: string
-  /** The only place where backups are written to and read from. */
+  /** The only directory where backups are written and read. */
   readonly backupsDir: string
-  /** 0: any free one. */
+  /** The HTTP port; 0 for any free one. */
   readonly httpPort: number
-  /** Null: no port for the native protocol. */
+  /** The port of the native protocol; null for none. */
   readonly tcpPort: number | null
   readonly username: string
   readonly password: string
   readonly resources: EmbeddedResources
   /** A whole `<remote_servers>` element, '' for none. */
   readonly remoteServers: string
-  /** Where cold events and backups go; null: there are no such disks. */
+  /** The bucket of cold events and backups; null when there are no such disks. */
   readonly s3: S3 | null
 }
 
@@ -28,7 +28,7 @@ export interface EmbeddedConfig {
 export const BACKUP_DISK = 's3_backups'
 
 export interface EmbeddedResources {
-  /** The most that the engine may allocate. */
+  /** The most memory that the engine may allocate. */
   readonly memoryBytes: number
   /** Threads of background merges, at least 2. */
   readonly mergeThreads: number
@@ -134,8 +134,9 @@ function resourcesXml({ memoryBytes, mergeThreads }: EmbeddedResources, hasS3: b
 }
 
 /**
- * Tables have the policy `default`. Nothing gets to the disk `cold` by itself. Parts there are not merged, because that
- * would fetch them; and a start does not write to the bucket, so that it says which events it can't read.
+ * The storage of tables, whose policy is `default`. Nothing moves to the disk `cold` by itself.
+ * Parts there are not merged, because a merge would download them. The start does not check the
+ * bucket by writing to it, so that unreadable parts are reported by name.
  */
 function storageXml(s3: S3): string {
   const access = `<access_key_id>${text(s3.accessKeyId)}</access_key_id>
@@ -189,7 +190,7 @@ function handlersXml(config: EmbeddedConfig): string {
   </http_handlers>`
 }
 
-/** The users of the engine: ours, and the one its own first queries run as. */
+/** The users of the engine: the service's, and the one that runs the engine's own first queries. */
 export function usersXml(config: EmbeddedConfig): string {
   const passwordHash = createHash('sha256').update(config.password).digest('hex')
   const queryBytes = Math.floor(config.resources.memoryBytes * 0.6)

@@ -20,35 +20,44 @@ import { coldDirOf, spreadParts } from './table-directories.js'
 export type EmbeddedState = 'starting' | 'ready' | 'down' | 'stopped'
 
 export interface EmbeddedOptions {
-  /** Created when missing; one instance uses it at a time. */
+  /** The data directory. It is created when missing, and one instance uses it at a time. */
   readonly dataDir: string
   readonly log: StoreLog
-  /** For other processes that connect. Absent: a free port of the loopback address, another at each launch. */
+  /**
+   * The HTTP port, set when other processes connect. Absent: another free port of the loopback
+   * address at each launch.
+   */
   readonly httpPort?: number
-  /** Absent: no port for the native protocol. */
+  /** The port of the native protocol. Absent: none. */
   readonly tcpPort?: number
-  /** For other processes that connect. Absent: a random one at each launch. */
+  /** The password, set when other processes connect. Absent: a random one at each launch. */
   readonly password?: string
-  /** Absent: half of the machine. */
+  /** The share of the machine's resources. Absent: half of the machine. */
   readonly resources?: EmbeddedResources
   /** A `<remote_servers>` element that makes several engines one cluster. */
   readonly remoteServers?: string
-  /** Where cold events and backups go. Absent: nowhere. */
+  /** The bucket of cold events and backups. Absent: none. */
   readonly s3?: S3
-  /** Absent: `backups` in the data directory. */
+  /** The directory of backups. Absent: `backups` in the data directory. */
   readonly backupsDir?: string
   /** How long another engine may take to end and unlock the directory. Default: 4 s. */
   readonly lockWaitMs?: number
   /** Whether the caller has locked the directory; an engine that still runs there is then killed. */
   readonly isOurs?: boolean
-  /** How long an engine may be silent before it is killed and restarted. Default half a minute. */
+  /**
+   * The time without an answer after which the engine is killed and restarted. Default half a
+   * minute.
+   */
   readonly patience?: Pick<WatchOptions, 'everyMs' | 'answerMs' | 'misses'>
   /** Called at each change of state; must not throw. */
   readonly onState?: (state: EmbeddedState) => void
 }
 
 export interface Embedded {
-  /** Reaches the engine across restarts, and nobody else who listens where it did. */
+  /**
+   * Connects to the engine across restarts, and never to another process that listens on its old
+   * port.
+   */
   readonly connection: Pick<StoreOptions, 'url' | 'username' | 'password' | 'openAgent'>
   /** Address and password of the last launch. */
   readonly url: string
@@ -116,7 +125,7 @@ function findLibrary(): string {
 class Supervisor implements Embedded {
   readonly username = USERNAME
   readonly connection: Embedded['connection'] = {
-    // The agent knows the port.
+    // The agent supplies the port.
     url: 'http://127.0.0.1',
     username: USERNAME,
     password: () => this.password,
@@ -221,14 +230,17 @@ class Supervisor implements Embedded {
       void engine.exited.then((reason) => this.#onExit(engine, reason))
       void this.#watch(engine)
     } finally {
-      // The engine has read it, and it holds the password.
+      // The engine has read its configuration, which holds the password.
       await rm(runDir, { recursive: true, force: true })
     }
     this.#setState('ready')
     return null
   }
 
-  /** The engine would start without the disk, and without the rows. */
+  /**
+   * Whether parts are in cold storage. Without the disk the engine would start with their rows
+   * missing.
+   */
   async #hasColdParts(): Promise<boolean> {
     const options = { recursive: true, withFileTypes: true } as const
     const dir = join(coldDirOf(this.#clickhouseDir), 'store')
@@ -296,7 +308,7 @@ class Supervisor implements Embedded {
     const { signal } = this.#stopping
     const patience = this.#options.patience ?? PATIENCE
     const hung = await isHung(engine, { agent, username, password, signal, ...patience })
-    // An engine that is to end waits for this connection too.
+    // An engine that ends waits for this connection too.
     agent.destroy()
     if (!hung) return
     if (this.#state === 'stopped') return

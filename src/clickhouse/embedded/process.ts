@@ -10,7 +10,7 @@ export interface EngineOptions {
   readonly libraryPath: string
   readonly clickhouseDir: string
   readonly configFile: string
-  /** Of the native protocol; null: only HTTP. */
+  /** The port of the native protocol; null for none. */
   readonly tcpPort: number | null
   readonly log: StoreLog
 }
@@ -18,11 +18,11 @@ export interface EngineOptions {
 /** A process of the engine. */
 export interface Engine {
   readonly pid: number | null
-  /** Where it listens for HTTP; null before it does. */
+  /** The HTTP port; null before the engine listens. */
   readonly port: number | null
-  /** Resolves when it listens; never if it ends before. */
+  /** Resolves when the engine listens; never if it ends before. */
   readonly listening: Promise<void>
-  /** By `performance.now`, since the clock may be set meanwhile. */
+  /** The start by `performance.now`, since the clock may be set meanwhile. */
   readonly startedAtMs: number
   readonly hasExited: boolean
   /** Resolves with the reason when the process has ended; never rejects. */
@@ -34,7 +34,7 @@ export interface Engine {
    * @returns false if the process has ended or listens no more; waits while it stands still. Never rejects.
    */
   confirm(localPort: number): Promise<boolean>
-  /** A connection that was confirmed is closed. */
+  /** Tells the process that a confirmed connection was closed. */
   forget(localPort: number): void
   /**
    * Asks the engine to finish, closes the store, waits a few seconds, then kills. Never rejects.
@@ -45,7 +45,10 @@ export interface Engine {
   kill(): Promise<void>
 }
 
-/** After its queries the engine would read from the terminal; it ends with this error, which is not the reason. */
+/**
+ * After its queries the engine would read from the terminal and ends with this error, which is not
+ * the reason of the end.
+ */
 const AFTERWARDS = /cannot place history file/
 const GENTLE_MS = 5_000
 const TAIL_LINES = 20
@@ -74,8 +77,8 @@ export function startEngine(options: EngineOptions): Engine {
     fileURLToPath(new URL('./child.js', import.meta.url)),
     [options.libraryPath, String(options.tcpPort ?? 0), ...argv],
     {
-      // A session of its own keeps Ctrl-C in the terminal from the engine, which the service still needs to
-      // store its WAL.
+      // A session of its own keeps Ctrl-C in the terminal from the engine, because the service
+      // still needs the engine to store its WAL.
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       // The engine gets neither the service's secrets nor its Node options.
@@ -128,7 +131,7 @@ function watch(child: ChildProcess, log: StoreLog): Engine {
         () => false,
       )
       const isAsked = await Promise.race([asked, late])
-      // The engine waits for open connections to end, ours too.
+      // The engine waits for open connections to end, those of the service too.
       await store.close()
       if (isAsked === true) await Promise.race([exited, late])
       const hasEnded = hasExited

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Engine } from './process.js'
 
 export interface WatchOptions {
-  /** Connects to the engine. */
+  /** The agent that connects to the engine. */
   readonly agent: Agent
   readonly username: string
   readonly password: string
@@ -33,8 +33,8 @@ export async function isHung(
 ): Promise<boolean> {
   const { everyMs, misses, signal } = options
   const isOver = (): boolean => engine.hasExited || signal.aborted
-  // The connection of the first request is there before a crowd of others. One answer resets the count, so a pause of this process
-  // does no harm.
+  // The first request's connection is opened before others can use up the engine's connections. One
+  // answer resets the count, so a pause of this process does no harm.
   for (let missed = 0; ;) {
     missed = (await answers(options)) ? 0 : missed + 1
     if (isOver()) return false
@@ -45,7 +45,7 @@ export async function isHung(
   }
 }
 
-/** Uses `node:http`, as the client does: `fetch` would be loaded for this alone. */
+/** Uses `node:http`, which the client loads anyway; `fetch` would be loaded for this alone. */
 const answers = ({ agent, username, password, answerMs, signal }: WatchOptions): Promise<boolean> =>
   new Promise((resolve) => {
     const auth = `${username}:${password}`
