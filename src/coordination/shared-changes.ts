@@ -343,7 +343,7 @@ export class SharedChanges implements SharedWork {
     for (const instance of this.#missing(id)) await this.#noteAway(instance, id)
   }
 
-  /** Waits until all instances have acknowledged the change, then executes it. */
+  /** Completes a correction or `forget-repeats`, which all instances have acknowledged. */
   async #confirm(id: string, record: SharedChangeRecord): Promise<void> {
     this.#waiting.get(id)?.(record)
     if (await this.#prune(id)) return

@@ -64,10 +64,11 @@ interface AnalyticsDeps {
 }
 
 /**
- * Counts of occurrences in windows that end now, by the rollups. A window begins at a whole second (`5s`), minute (up to
- * `24h`) or hour (longer) and ends with the running second. It is read in pieces, each from the coarsest rollup that holds
- * it whole: minutes up to the first whole hour, hours, minutes, and the seconds of the running minute. So counts are exact
- * to the second, and a wide window costs what a narrow one does.
+ * Counts of occurrences in windows that end now, from the rollups. A window begins at a whole
+ * second (`5s`), minute (up to `24h`) or hour (longer) and ends with the current second. It is
+ * split into pieces, each read from the coarsest rollup that holds it exactly: minutes up to the
+ * first whole hour, hours, minutes, and the seconds of the current minute. Counts are therefore
+ * exact to the second, and a wide window costs what a narrow one does.
  */
 export function createAnalytics({ store, sourceStats, nowMs = Date.now }: AnalyticsDeps) {
   const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
@@ -132,7 +133,7 @@ export function createAnalytics({ store, sourceStats, nowMs = Date.now }: Analyt
   }
 }
 
-/** Where the pieces of a window meet, s since 1970. */
+/** The boundaries between the pieces of a window, s since 1970. */
 interface Edges {
   readonly [name: string]: number
   readonly from: number

@@ -1,11 +1,11 @@
 /*
- * Which events were stored since a moment. ClickHouse numbers the inserts of a table in the order in which they become visible,
- * and keeps the number of each row through merges (`_block_number`). So the greatest number that exists is an exact position
- * among the arrivals, whichever instance stored them and however late an event is. A part has the numbers of its first and last
- * insert in its name, so that parts without arrivals are not read.
- *
- * Each shard of a cluster counts by itself. Replicated tables number an insert before it is visible, and count each day by
- * itself: there the position is not exact when several instances store at the same time.
+ * Finds the events that were stored since a position. ClickHouse numbers the inserts of a table in
+ * the order in which they become visible, and merges keep the number of each row (`_block_number`).
+ * The greatest number is therefore an exact position among the arrivals, whichever instance stored
+ * them and however late an event is. The name of a part has the numbers of its first and last
+ * insert, so parts without new rows are not read. Each shard of a cluster counts by itself.
+ * Replicated tables number an insert before it is visible, and number each day separately: there
+ * the position is not exact when several instances insert at the same time.
  */
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
@@ -29,13 +29,13 @@ interface ArrivalQuery {
   /** Inclusive. */
   readonly upTo: Blocks
   readonly limit: number
-  /** Now, which `new` looks back from. */
+  /** The current time, which `new` looks back from. */
   readonly nowMs: number
 }
 
 export interface Arrived {
   readonly matched: number
-  /** The newest of them, by their time. */
+  /** The newest of the events, by their time. */
   readonly events: readonly ListedEvent[]
 }
 
@@ -47,7 +47,7 @@ const countSql = statement<Readonly<Record<string, unknown>>, { readonly matched
   'event_arrived_count',
 )
 
-/** Arrivals are few. */
+/** Few events arrive between two reads, so one thread is enough. */
 const SETTINGS = { max_threads: 1 }
 
 export type Arrivals = ReturnType<typeof createArrivalReader>
@@ -56,7 +56,7 @@ export function createArrivalReader(store: Pick<Store, 'query' | 'isSharded'>) {
   const shard = store.isSharded ? '_shard_num' : 'toUInt32(0)'
   const { repeatsOf } = createEventReader(store)
 
-  /** @returns an SQL condition that a row was stored after some blocks, up to others */
+  /** @returns an SQL condition for rows that were stored after `after` and up to `upTo` */
   const between = (after: Blocks, upTo: Blocks): Condition =>
     bound('blocks', (bind) => {
       const numberOf = (blocks: Blocks): string => {
@@ -78,14 +78,14 @@ export function createArrivalReader(store: Pick<Store, 'query' | 'isSharded'>) {
     })
 
   return {
-    /** What is stored now. */
+    /** The current position. */
     newest: async (options: RequestOptions = {}): Promise<Blocks> => {
       const sql = newestSql.sql.replace('/*shard*/', shard)
       const rows = await store.query({ ...newestSql, sql }, {}, options)
       return rows.map(({ shard: number, block }) => [number, block] as const)
     },
 
-    /** The events of a query that were stored after some blocks, up to others. */
+    /** Reads the events of a query between two positions. */
     read: async (
       { query, redirects, after, upTo, limit, nowMs }: ArrivalQuery,
       request: RequestOptions = {},

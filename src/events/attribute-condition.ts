@@ -10,9 +10,9 @@ import type { Bind } from './bind.js'
 
 export type AttributeClause = Extract<Query, { kind: 'field' | 'compare' | 'has' }>
 
-/** The reason of a corrected priority is listed among the tags, and is a column of its own. */
+/** The reason of a corrected priority is listed as an attribute, but stored in a column. */
 const REASON = 'correction_reason'
-/** As JavaScript writes it. */
+/** The reason as JSON, escaped like JavaScript does. */
 const REASON_JSON = String.raw`replaceAll(toJSONString(${REASON}), '\\/', '/')`
 const NAMES = String.raw`splitByChar('\x01', attribute_names)`
 const VALUES = String.raw`splitByChar('\x01', attribute_values)`
@@ -73,7 +73,7 @@ function listedTexts(clause: AttributeClause): readonly string[] | null {
 
 const hasPath = (path: string, bind: Bind): string => `has(${NAMES}, ${bind('String', path)})`
 
-/** The path itself, or one that goes on from it. */
+/** The path itself, or one below it. */
 function isNamed(path: string, bind: Bind): string {
   const escaped = path.replaceAll(/[\\^$.|?*+()[\]{}]/g, String.raw`\$&`)
   return `match(attribute_names, ${bind('String', String.raw`(?:^|\x01)${escaped}(?:[.\x01]|$)`)})`

@@ -6,7 +6,7 @@ export interface Condition {
   readonly params: Readonly<Record<string, unknown>>
 }
 
-/** Makes a condition whose parameters are called `prefix` and a number. */
+/** Builds a condition whose parameters are named `prefix` and a number. */
 export function bound(prefix: string, write: (bind: Bind) => string): Condition {
   const params: Record<string, unknown> = {}
   const sql = write((type, value) => {
@@ -17,7 +17,9 @@ export function bound(prefix: string, write: (bind: Bind) => string): Condition 
   return { sql, params }
 }
 
-/** Gives all parameters of a fragment other names, so that it can be in one statement with another one. */
+/**
+ * Renames all parameters of a fragment, so that it can be combined with another one in a statement.
+ */
 export const renamed = ({ sql, params }: Condition, prefix: string): Condition => ({
   sql: sql.replaceAll(/\{(\w+):/g, (_, name: string) => `{${prefix}${name}:`),
   params: Object.fromEntries(Object.entries(params).map(([name, value]) => [prefix + name, value])),

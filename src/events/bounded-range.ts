@@ -4,10 +4,13 @@ import type { DensityReader } from './density.js'
 import type { EventQuestion, RangeQuestion } from './occurrences.js'
 import { END_MS } from './range-rows.js'
 
-/** The answer to a question about a time range. */
+/** The result of a query over a time range. */
 export interface Bounded<Answer> {
   readonly answer: Answer
-  /** The answer is of the time from here on: the start of the range unless that would have taken too long. */
+  /**
+   * The result covers the time from here on, which is the start of the range unless that would have
+   * taken too long.
+   */
   readonly completeFromMs: number
 }
 
@@ -23,9 +26,10 @@ interface BoundedOptions {
 }
 
 /**
- * Asks a question of the whole range and, when that takes too much time or memory, once more of its newest part.
+ * Runs a query over the whole range and, when that takes too much time or memory, once more over
+ * its newest part.
  *
- * @throws AppError dependency_unavailable when that is too much too
+ * @throws AppError dependency_unavailable when that takes too much as well
  */
 export function createBoundedRange({ density, windowMs }: BoundedOptions) {
   return async <Answer>(

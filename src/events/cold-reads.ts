@@ -2,8 +2,9 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { QueryParams, Store } from '../clickhouse/client.js'
 
 /*
- * Tells who asks that events of cold storage were read, which takes longer. Each statement that reads events is told the
- * earliest arrival of what it looks for (`arrived_ms`), so that ClickHouse leaves out the partitions of the days before.
+ * Reports to the caller that events were read from cold storage, which takes longer. Each statement
+ * that reads events gets the earliest possible arrival (`arrived_ms`), so that ClickHouse skips the
+ * partitions of earlier days.
  */
 
 interface Question {
@@ -34,7 +35,7 @@ export function notingColdReads(store: Reading, untilMs: () => number): Reading 
   }
 }
 
-/** @returns the answer, and whether days of cold storage were read for it */
+/** @returns the result, and whether it needed days in cold storage */
 export async function answerNotingCold<T>(
   work: () => T | Promise<T>,
 ): Promise<{ readonly answer: T; readonly isCold: boolean }> {

@@ -69,7 +69,7 @@ export interface Matches {
   readonly hosts: readonly MatchingText[]
 }
 
-/** Whether one of the words is in no dictionary and therefore occurs in variables only. */
+/** Whether one of the words is in no dictionary, so that only variables can contain it. */
 export function hasWordOfVariables(
   { terms }: Pick<EventFilter, 'terms'>,
   { constantTexts, hosts }: Matches,
@@ -80,7 +80,10 @@ export function hasWordOfVariables(
     .some(({ kind }, at) => kind === 'word' && !texts.some(({ words }) => words[at] === 1))
 }
 
-/** Longer lists of texts are replaced by a comparison: their word is common and gains nothing from an index. */
+/**
+ * A longer list of texts is replaced by a comparison: its word is common, so an index would rule
+ * out little.
+ */
 const MAX_NAMED_CHARS = 50_000
 
 /** The texts of the dictionaries that contain one word. */
@@ -168,11 +171,11 @@ export const asOnePart = ({ sql, params }: Condition): Condition => ({
   params,
 })
 
-/** What conditions are made for, beside the filter. */
+/** The parameters of conditions beside the filter. */
 interface Asked {
-  /** The matches of the dictionaries in the time range of the statement. */
+  /** The dictionary matches in the time range of the statement. */
   readonly found: Matches
-  /** The end of the time range that was asked for. */
+  /** The end of the requested time range. */
   readonly endMs: number
 }
 
@@ -184,7 +187,7 @@ export function toConditions(filter: EventFilter, { found, endMs }: Asked): read
     .map((clause, i) =>
       asOnePart(bound(`clause${i}_`, (bind) => rowCondition(clause, { bind, endMs, redirects }))),
     )
-  // One expression is left for what is compared row by row.
+  // One expression is left for the row-by-row comparisons.
   const keys = fitting(
     [...namedConditions(filter), ...clauses.flatMap(keyCondition)],
     MAX_PARTS - PARTS_OF_PAGE - 1,
@@ -201,7 +204,7 @@ export function toConditions(filter: EventFilter, { found, endMs }: Asked): read
 const partsOf = (conditions: readonly IndexedCondition[]): number =>
   conditions.reduce((sum, { parts }) => sum + parts, 0)
 
-/** The conditions, in order, that have at most so many expressions together. */
+/** The first conditions that have at most this many expressions together. */
 function fitting(
   conditions: readonly IndexedCondition[],
   most: number,
@@ -214,7 +217,7 @@ function fitting(
   })
 }
 
-/** What the rollups count by. */
+/** Conditions on the severities and priorities, by which the rollups count. */
 function countedConditions({ severities, priorities }: EventFilter): readonly Condition[] {
   const conditions: Condition[] = []
   if (severities !== null)
@@ -250,7 +253,10 @@ function namedConditions({ sources, templateIds }: EventFilter): readonly Indexe
   return conditions
 }
 
-/** What the indexes of hosts, ids, traces and attributes find of a clause; its row is compared too. */
+/**
+ * Conditions of a clause that use the indexes of hosts, ids, traces and attributes. The rows that
+ * they find are compared as well.
+ */
 function keyCondition(clause: Query, i: number): readonly IndexedCondition[] {
   const name = `key${i}`
   const hosts = textsOf(clause, 'host')
@@ -311,7 +317,7 @@ function searchConditions(terms: readonly Term[], found: Matches, most: number):
     patterns.find((term) => kind === 'word' && wordsWithin(term).includes(text))
   const textsOfWord = (word: Word): TextsOfWord => ({
     constantTexts: holding(found.constantTexts, word),
-    // A host with a word of a pattern has the whole pattern, or does not count.
+    // A host with a word of a pattern must match the whole pattern.
     hosts: holding(found.hosts, patternWith(word) ?? word),
   })
   const longest = longestOf(terms).map((word) =>
@@ -321,7 +327,7 @@ function searchConditions(terms: readonly Term[], found: Matches, most: number):
   const others = terms.flatMap((term, i): readonly Condition[] => {
     const name = `term${i}`
     if (indexed.some(({ params }) => name in params)) return []
-    // The condition of a pattern has its words.
+    // The condition of a pattern includes its words.
     if (isWord(term))
       return patternWith(term) === undefined
         ? [comparedCondition(term, name, textsOfWord(term))]

@@ -19,14 +19,14 @@ export interface ContextQuery {
   readonly event: ListedEvent
   readonly same: readonly SameField[]
   readonly side: 'before' | 'after'
-  /** Null begins at the event. */
+  /** Where the page begins; null for the event itself. */
   readonly from: EventPosition | null
   readonly limit: number
   /** The sources of the events; null for all. */
   readonly within: readonly string[] | null
 }
 
-/** As far as a list goes back by default. */
+/** How far a list reaches back by default. */
 const CONTEXT_MS = 30 * DAY_MS
 
 type ReadPage = (query: EventQuery, signal?: AbortSignal) => Promise<EventPage>

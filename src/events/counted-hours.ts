@@ -9,7 +9,10 @@ const END_S = 0xffff_ffff
 /** The most hours that one statement names. */
 export const MAX_HOURS = 1000
 const GROWTH = 6
-/** Few of the counted events may match conditions that the rollup does not count by. */
+/**
+ * The counted events that are read at first when the filter has conditions that the rollup does not
+ * count by, because few of them may meet those.
+ */
 const UNCOUNTED_MATCHES = 50_000
 const ONE_THREAD = { max_threads: 1 }
 

@@ -25,11 +25,14 @@ const ONE_THREAD = { max_threads: 1 }
  * number of events. They are up to ten minutes old; only the speed of a page depends on them, never its content.
  */
 export interface Density {
-  /** @returns where the newest `occurrences` before `toMs` begin; 0 when fewer are known */
+  /** @returns where the newest `occurrences` before `toMs` begin; 0 when the rollups have fewer */
   startOf(toMs: number, occurrences: number): number
-  /** @returns where the oldest `occurrences` from `fromMs` on end; Infinity when fewer are known */
+  /**
+   * @returns where the oldest `occurrences` from `fromMs` on end; Infinity when the rollups have
+   * fewer
+   */
   endOf(fromMs: number, occurrences: number): number
-  /** About how many occurrences a time range holds. */
+  /** An estimate of the number of occurrences in a time range. */
   count(fromMs: number, toMs: number): number
 }
 

@@ -20,7 +20,7 @@ const OF_SOURCES = 'AND source IN {sources:Array(String)}'
 
 const END_S = 0xffff_ffff
 
-/** Finds the constant texts and hosts that contain words of one search. */
+/** Finds the constant texts and hosts that contain words of a search. */
 export interface Dictionary {
   /** The constant texts of any time, and the hosts of a time range. */
   matches(fromMs: number, toMs: number): Promise<Matches>

@@ -39,7 +39,7 @@ export function createArrivals(
     if (known !== null && nowMs() - readAtMs < MAX_AGE_MS) return known
     readAtMs = nowMs()
     const reading = store.query(arrivalsSql, { ids_each: IDS_EACH })
-    // The next lookup tries again.
+    // After a failure the next lookup reads again.
     reading.catch(() => {
       if (known === reading) known = null
     })
@@ -47,7 +47,7 @@ export function createArrivals(
     return reading
   }
   return {
-    /** The ranges to search in turn: the likely arrival, then any time. */
+    /** The ranges to search one after the other: the likely arrival, then any time. */
     guesses: async (id: number): Promise<readonly Arrival[]> => {
       const arrival = toArrival(await read().catch(() => []), id)
       return arrival === ANY_TIME ? [ANY_TIME] : [arrival, ANY_TIME]

@@ -18,7 +18,7 @@ type Params = Readonly<Record<string, unknown>>
 
 interface HourRow {
   readonly events: number
-  /** The templates of which only some occurrences have the severities and priorities. */
+  /** The number of templates of which only some occurrences have the severities and priorities. */
   readonly mixed: number
 }
 
@@ -28,9 +28,9 @@ const hoursSql = statement<Params, HourRow>('event_begun_hours')
 const NO_EVENTS: HourRow = { events: 0, mixed: 0 }
 
 interface Known {
-  /** The matches of the dictionaries in the range. */
+  /** The dictionary matches in the range. */
   readonly found: Matches
-  /** Events of before may be gone. */
+  /** Events from before this time may have been dropped. */
   readonly keptMs: number
 }
 

@@ -31,9 +31,9 @@ const byIdSql = statement<
 >('event_by_id')
 interface Repeats {
   readonly id: number
-  /** Within the time range. */
+  /** Repeats within the time range. */
   readonly repeats: number
-  /** In the second in which the time range begins, when that is within a second. */
+  /** Repeats in the second in which the time range begins, when it begins within a second. */
   readonly repeats_cut: number
   readonly last_ms: number
 }
@@ -137,7 +137,7 @@ export function createEventReader(store: Pick<Store, 'query'>) {
 
 /** @param fromMs where the range begins in which occurrences are counted */
 export function toListed(row: ListedRow, repeated: Repeats | undefined, fromMs = 0): ListedEvent {
-  // In its first second a repeat has the time of its event.
+  // A repeat in the first second of its event has the event's time.
   const hasBegun = row.ts_ms >= fromMs
   const repeats = (repeated?.repeats ?? 0) + (hasBegun ? (repeated?.repeats_cut ?? 0) : 0)
   const json = wholeTags({
@@ -145,7 +145,7 @@ export function toListed(row: ListedRow, repeated: Repeats | undefined, fromMs =
     values: row.attribute_values,
     text: row.tags_text,
   })
-  // The row encoder writes an object.
+  // The row encoder writes only JSON objects.
   const tags = json === '' ? {} : (JSON.parse(json) as Record<string, unknown>)
   return {
     id: row.id,

@@ -42,12 +42,15 @@ const correctSql = statement<
 export type Events = ReturnType<typeof createEvents>
 
 export interface EventSettings {
-  /** Events are repeated for so long after they begin. */
+  /** How long after its first occurrence an event can be repeated. */
   readonly dedupWindowSeconds: number
   readonly retention: Kept
   /** Events that arrived before may be in cold storage; 0 for none. */
   readonly coldUntilMs: () => number
-  /** With at most this many matches of an index only the repeats of these are looked up (`few-matches.ts`). */
+  /**
+   * When an index finds at most this many matches, only their repeats are looked up
+   * (`few-matches.ts`).
+   */
   readonly fewMatches?: number
 }
 
@@ -70,7 +73,10 @@ export function createEvents(
   const windowMs = dedupWindowSeconds * 1000
   const bounded = createBoundedRange({ density, windowMs })
   const { get, counted, repeatsOf } = createEventReader(store)
-  /** By time and id; the newest first unless told otherwise. Occurrences are those of the time range. */
+  /**
+   * A page of events by time and id, newest first by default. Occurrences are those of the time
+   * range.
+   */
   const page = async (query: EventQuery, signal?: AbortSignal): Promise<EventPage> => {
     const { rows, isCut } = await readPage({ store, density, windowMs }, query, signal)
     const [first, last] = [rows[0], rows.at(-1)]
@@ -90,7 +96,7 @@ export function createEvents(
     trace: createTraceReader(page),
     refusedPattern: createPatternCheck(store),
     removal: createRemoval(store),
-    /** The same time range with two ends. */
+    /** Gives a time range without an end the current one. */
     rangeOf: ({ filter, fromMs, toMs }: EventQuestion, nowMs: number): RangeQuestion => ({
       filter,
       fromMs,
@@ -110,11 +116,11 @@ export function createEvents(
     exported: (query: ExportQuery, asker: Pick<ExportDeps, 'ask' | 'signal'>) =>
       exportEvents(query, { store, density, windowMs, ...asker }),
 
-    /** Distinct sources of those of these events that exist. */
+    /** The distinct sources of the given events, as far as those exist. */
     sourcesOf: async (ids: readonly number[]): Promise<readonly string[]> =>
       ids.length === 0 ? [] : (await store.query(sourcesSql, { ids })).map(({ source }) => source),
 
-    /** Names those of some deduplication keys that belong to events of a source that arrived since a time. */
+    /** Finds which deduplication keys belong to events of a source that arrived since a time. */
     storedKeys: (source: string, keys: readonly string[], sinceMs: number) =>
       storedKeys(store, { source, keys, since_ms: sinceMs }),
     correct: async ({ id, tsMs, priority, reason }: EventCorrection): Promise<void> => {

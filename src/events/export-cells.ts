@@ -1,6 +1,6 @@
 /*
- * Writes the cells of exported lines from columns of the Native format. A dictionary entry is prepared once a block, when the
- * first row uses it.
+ * Writes the cells of exported lines from columns of the Native format. A dictionary entry is
+ * converted once a block, when the first row uses it.
  */
 
 import { indexAt, type NativeBlock, type Texts } from '../clickhouse/native-reader.js'
@@ -91,7 +91,7 @@ export const textCell =
     return (out, row) => format.text(out, spanOf(texts, row, span))
   }
 
-/** As `wholeMessage` makes it. */
+/** Joins a message like `wholeMessage` does. */
 export const messageCell: OpenCell = (block, format) => {
   const literalsOf = perKey(block, 'constant_text', (key) =>
     key.length === 0 ? null : key.toString().split(DELIMITER).map(toBytes),
@@ -106,7 +106,7 @@ export const messageCell: OpenCell = (block, format) => {
   }
 }
 
-/** As `wholeTags` makes them; the reason of a correction is one of them. */
+/** Joins tags like `wholeTags` does, with the reason of a correction as one of them. */
 export const tagsCell: OpenCell = (block, format) => {
   const literalsOf = perKey(block, 'attribute_names', (key) => {
     if (key.length === 0) return null
@@ -135,7 +135,10 @@ const toBytes = (text: string): Uint8Array => Buffer.from(text)
 const toSpan = (bytes: Uint8Array): TextSpan => ({ bytes, from: 0, to: bytes.length })
 const EMPTY_TAGS = toSpan(toBytes('{}'))
 
-/** It stands behind the others, also where one of the same name was sent. */
+/**
+ * Appends the reason of a correction after the other tags, even when a tag of the same name was
+ * sent.
+ */
 function withReason({ bytes, from, to }: TextSpan, reason: TextSpan): TextSpan {
   const tags = new ByteBuffer(to - from + 256)
   tags.append(bytes.subarray(from, to - 1))
@@ -149,7 +152,7 @@ const REASON_ALONE = toBytes('"correction_reason":')
 const REASON_BEHIND = toBytes(',"correction_reason":')
 const CLOSING_BRACE = 0x7d
 
-/** The reason of a correction is listed among the tags, and is a column of its own. */
+/** The reason of a correction is listed as a tag, but stored in a column. */
 const REASON = 'correction_reason'
 
 /** The text of an attribute, the first of several. */
@@ -175,7 +178,7 @@ const MARK = DELIMITER.charCodeAt(0)
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Narrows joined values to one of them. */
+/** Narrows a span of joined values to one of them. */
 function narrow(span: TextSpan, item: number): TextSpan {
   const { bytes, to } = span
   for (let skipped = 0; skipped < item && span.from < to; span.from++)
@@ -199,7 +202,7 @@ function unquoted(span: TextSpan): TextSpan {
   return span
 }
 
-/** Puts values between constant texts, both in order. */
+/** Writes constant texts and values alternately, both in order. */
 function interleaved(
   literals: readonly Uint8Array[],
   values: TextSpan,

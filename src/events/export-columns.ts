@@ -1,7 +1,8 @@
 /*
- * What an export reads of an event, and how a line is made of it. The columns come as they are stored: putting messages and tags
- * together takes ClickHouse several times as long as it takes here (bench/NOTES.md), because here the constant part of both is cut
- * once for all rows of a block. The lines say what the list of events says.
+ * The columns that an export reads of an event, and the cells of its lines. Columns are read as
+ * they are stored: ClickHouse takes several times as long to join messages and tags
+ * (bench/NOTES.md), because here their constant parts are split once for all rows of a block. The
+ * lines contain the same values as the list of events.
  */
 
 import type { NativeBlock } from '../clickhouse/native-reader.js'
@@ -48,7 +49,7 @@ export const EVENT_FIELDS = [
 ] as const
 type EventField = (typeof EVENT_FIELDS)[number]
 
-/** What a line of text shows when nothing else is asked for. */
+/** The fields of a text line by default. */
 const TEXT_FIELDS = ['timestamp', 'severity', 'source', 'host', 'message'] as const
 
 interface ColumnContext {
@@ -56,7 +57,10 @@ interface ColumnContext {
   readonly redirects: Redirects
 }
 
-/** SQL of the columns that a field is made of, beside `ts_ms` and `event_id`, and what makes its cells. */
+/**
+ * The SQL of the columns of a field, beside `ts_ms` and `event_id`, preceded by the function that
+ * writes its cells.
+ */
 type FieldColumns = readonly [OpenCell, ...((context: ColumnContext) => string)[]]
 
 const stored = (name: string) => (): string => name
@@ -78,7 +82,7 @@ const FIELDS: Readonly<Record<EventField, FieldColumns>> = {
     tagsCell,
     ...['attribute_names', 'attribute_values', 'tags_text', 'correction_reason'].map(stored),
   ],
-  // An event that began before the time range is counted from there on (`event.ts`).
+  // An event that began before the time range is counted from the start of the range (`event.ts`).
   occurrence_count: [
     numberCell('occurrences'),
     () =>
@@ -95,12 +99,14 @@ const FIELDS: Readonly<Record<EventField, FieldColumns>> = {
 const isEventField = (name: string): name is EventField =>
   EVENT_FIELDS.some((field) => field === name)
 
-/** Whether the repeats of events are read for these fields. */
+/** Whether these fields need the repeats of events. */
 const needsRepeats = (names: readonly string[]): boolean =>
   names.includes('occurrence_count') || names.includes('last_seen')
 
 export interface ExportLines {
-  /** SQL of the columns that the lines are made of, each behind a comma; those of every export are not among them. */
+  /**
+   * SQL of the columns of the lines, each preceded by a comma, without those that every export has.
+   */
   readonly columns: Condition
   /** The line before the first event; '' for none. */
   readonly head: string
@@ -109,7 +115,7 @@ export interface ExportLines {
   readonly write: (block: NativeBlock) => Generator<LinePart>
 }
 
-/** @param names fields of an event and attributes; null for those that the format shows by default */
+/** @param names fields of an event and attributes; null for the default fields of the format */
 export function toExportLines(
   name: ExportFormat,
   names: readonly string[] | null,

@@ -1,5 +1,6 @@
 /*
- * The lines of an exported file. A line is written cell by cell, as bytes: a text is made of bytes that are in a block already.
+ * Writes the lines of an exported file cell by cell as bytes, because texts are slices of the bytes
+ * of a block.
  */
 
 import type { NativeBlock } from '../clickhouse/native-reader.js'
@@ -8,7 +9,7 @@ import { ByteBuffer } from '../lib/byte-buffer.js'
 export const EXPORT_FORMATS = ['ndjson', 'csv', 'txt'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 
-/** A text that is a part of some bytes. */
+/** A text as a range of bytes. */
 export interface TextSpan {
   bytes: Uint8Array
   from: number
@@ -20,15 +21,15 @@ type WriteText = (out: ByteBuffer, text: TextSpan) => void
 export interface Format {
   /** The line before the first event; '' for none. */
   readonly head: (names: readonly string[]) => string
-  /** What is written before each value of a column: the separator, and in JSON the name of the column too. */
+  /** The bytes before each value of a column: the separator, and in JSON the name of the column. */
   readonly before: (name: string, column: number) => string
   readonly end: string
-  /** What stands around a word that needs no escape. */
+  /** The quote around a word that needs no escape. */
   readonly quote: string
-  /** What is written for an attribute that the event lacks. */
+  /** The bytes of an attribute that the event lacks. */
   readonly none: string
   readonly text: WriteText
-  /** A cell of JSON. */
+  /** Writes a cell that is JSON. */
   readonly json: WriteText
 }
 
@@ -40,7 +41,7 @@ export interface LinePart {
 
 type WriteCell = (out: ByteBuffer, row: number) => void
 
-/** Makes what writes the cells of the rows of a block. */
+/** Opens a block for writing the cells of one column. */
 export type OpenCell = (block: NativeBlock, format: Format) => WriteCell
 
 interface NamedCell {
@@ -48,7 +49,7 @@ interface NamedCell {
   readonly open: OpenCell
 }
 
-/** A part takes about a millisecond, and so is as long as other requests wait. */
+/** Writing a part takes about a millisecond, which is how long other requests wait for it. */
 const PART_BYTES = 256 * 1024
 
 /** The lines of the rows of a block. */
@@ -102,7 +103,7 @@ function putSpan(out: ByteBuffer, { bytes, from, to }: TextSpan): void {
 
 const [QUOTE, BACKSLASH] = [0x22, 0x5c]
 
-/** What JSON escapes, by its byte. */
+/** The JSON escape of each byte; null for bytes that need none. */
 const JSON_ESCAPES: readonly (Uint8Array | null)[] = Array.from({ length: 256 }, (_, byte) =>
   byte < 0x20 || byte === QUOTE || byte === BACKSLASH ? Buffer.from(jsonEscape(byte)) : null,
 )
@@ -112,7 +113,9 @@ function jsonEscape(byte: number): string {
   return escape.startsWith(String.raw`\u`) ? String.raw`\u${escape.slice(2).toUpperCase()}` : escape
 }
 
-/** 1 for bytes that are not copied as they are: escapes, and the first of U+2028 and U+2029. */
+/**
+ * 1 for bytes that are not copied as they are: escapes, and the first byte of U+2028 and U+2029.
+ */
 const IS_SPECIAL_IN_JSON = Uint8Array.from(JSON_ESCAPES, (escape, byte) =>
   escape !== null || byte === 0xe2 ? 1 : 0,
 )
@@ -144,7 +147,9 @@ export function putJsonText(out: ByteBuffer, { bytes, from, to }: TextSpan): voi
 const LINE_SEPARATOR = Buffer.from(String.raw`\u2028`)
 const PARAGRAPH_SEPARATOR = Buffer.from(String.raw`\u2029`)
 
-/** Older JavaScript takes these two for line ends within a text. */
+/**
+ * U+2028 and U+2029 are escaped, because older JavaScript takes them for line ends within a text.
+ */
 function lineSeparator(bytes: Uint8Array, at: number, to: number): Uint8Array | null {
   if (at + 2 >= to || bytes[at + 1] !== 0x80) return null
   if (bytes[at + 2] === 0xa8) return LINE_SEPARATOR
@@ -171,9 +176,9 @@ function putCell(out: ByteBuffer, text: TextSpan): void {
 
 const [LINE_FEED, RETURN, BLANK, DELETE] = [0x0a, 0x0d, 0x20, 0x7f]
 const isControl = (byte: number): boolean => byte < BLANK || byte === DELETE
-/** `=`, `+`, `-`, `@`. */
+/** The characters `=`, `+`, `-` and `@`, with which formulas begin. */
 const SIGNS: readonly number[] = [0x3d, 0x2b, 0x2d, 0x40]
-/** The last byte of the wide forms of these, behind EF BC. */
+/** The last bytes of the full-width forms of these signs, which begin with EF BC. */
 const WIDE_SIGNS: readonly number[] = [0x9d, 0x8b, 0x8d, 0xa0]
 
 /** Whether a spreadsheet would run the text as a formula. A quote in front prevents it. */
@@ -221,7 +226,10 @@ function putPlain(out: ByteBuffer, { bytes, from, to }: TextSpan): void {
   out.length = at
 }
 
-/** A name that a query gives may be an attribute that a program for tables takes for a formula. */
+/**
+ * A CSV column name, quoted when a spreadsheet would take it for a formula. A query can name any
+ * attribute.
+ */
 const csvName = (name: string): string => {
   const text = /^[\s=+\-@]/.test(name) ? `'${name}` : name
   return /[",\r\n']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text

@@ -1,11 +1,11 @@
 /*
- * Exports all events of a question. Events are read in chunks of a few megabytes, each with one statement that goes on after the
- * last event of the chunk before. So a slow client keeps no statement waiting, memory is constant, and an outage of ClickHouse is
- * passed over by asking again. The next chunk is read while the lines of one are written, a part of it as soon as the client
- * has taken the one before.
- *
- * A statement reads one range of the events, by the counts of the rollups, so that it ends soon even when nothing matches. The
- * sizes of ranges and chunks follow what the statements before took.
+ * Exports all events of a query. Events are read in chunks of a few megabytes, each with a
+ * statement that continues after the last event of the chunk before. A slow client therefore holds
+ * no statement open, memory is constant, and an outage of ClickHouse is survived by repeating the
+ * statement. The next chunk is read while the lines of the current one are written, in parts, each
+ * as soon as the client has taken the one before. A statement reads one range of events, sized by
+ * the counts of the rollups, so that it ends soon even when nothing matches. The sizes of ranges
+ * and chunks adapt to the duration of earlier statements.
  */
 
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
@@ -48,9 +48,9 @@ type Chunk = readonly NativeBlock[]
 export interface ExportDeps {
   readonly store: Pick<Store, 'queryColumns' | 'query'>
   readonly density: DensityReader
-  /** Events are repeated for so long after they begin. */
+  /** How long after its first occurrence an event can be repeated. */
   readonly windowMs: number
-  /** Waits for the user's turn to ask. */
+  /** Waits until the user's limit on running queries allows another one. */
   readonly ask: <T>(work: () => Promise<T>) => Promise<T>
   readonly signal: AbortSignal
 }
@@ -60,7 +60,7 @@ const repeatsSql = statement<QueryParams, never>('event_export_repeats')
 
 /** Larger chunks gain little: 50,000 rows take 0.12 s of CPU, 200,000 take 0.55 s. */
 const CHUNK_BYTES = 12 * 1024 * 1024
-/** A result beyond it is not sent; fewer rows are asked for then. */
+/** A larger result is refused, and fewer rows are read then. */
 const MAX_CHUNK_BYTES = 4 * CHUNK_BYTES
 const FIRST_ROWS = 1_000
 const MIN_ROWS = 20
@@ -70,7 +70,7 @@ const MAX_GROWTH = 8
 const RANGE_EVENTS = 250_000
 const MAX_RANGES = 32
 const MAX_BOUNDS = 10_000
-/** A statement that finds few events takes about so long. */
+/** About the time of a statement that finds few events. */
 const FAST_MS = 400
 const SLOW_MS = 1_500
 /** An outage of ClickHouse that is longer ends the export. */
@@ -85,7 +85,9 @@ const SETTINGS = {
   http_response_buffer_size: String(MAX_CHUNK_BYTES),
 } as const
 
-/** @throws AppError or StoreError when ClickHouse refuses, or does not answer for a minute */
+/**
+ * @throws AppError or StoreError when ClickHouse refuses the query, or does not answer for a minute
+ */
 export async function* exportEvents(
   query: ExportQuery,
   deps: ExportDeps,
@@ -98,12 +100,12 @@ export async function* exportEvents(
     const blocks = await next
     if (blocks === null) return
     next = reader()
-    // The client may take long, or leave.
+    // The client may take long or disconnect, so a rejection is handled even if nobody awaits it.
     next.catch(() => undefined)
     for (const block of blocks)
       for (const part of query.lines.write(block)) {
         yield part
-        // A fast client does not keep others waiting.
+        // Yields to other requests, because a fast client never waits.
         await nextTurn()
       }
   }
@@ -114,7 +116,9 @@ const endAfter = (after: EventPosition | null): number => (after === null ? END_
 interface Span {
   readonly fromMs: number
   readonly toMs: number
-  /** The events began before the time range and are repeated in it. */
+  /**
+   * Whether the range is that of events that began before the time range and are repeated in it.
+   */
   readonly isEarlier: boolean
 }
 
@@ -126,11 +130,11 @@ interface Bounded extends ExportQuery {
 interface Progress {
   /** The ranges in the order of the export. */
   readonly ranges: readonly Span[]
-  /** The range that is being read. */
+  /** The index of the range that is being read. */
   at: number
-  /** The ranges of the next statement. */
+  /** The number of ranges of the next statement. */
   count: number
-  /** The rows of the next statement. */
+  /** The number of rows of the next statement. */
   rows: number
   after: EventPosition | null
 }
@@ -152,7 +156,7 @@ async function createChunkReader(
   }
 }
 
-/** The ranges of about as many events each. */
+/** Splits a time range into ranges with about equally many events. */
 function rangesOf(
   query: Bounded,
   windowMs: number,
@@ -268,7 +272,7 @@ async function toStatement(
   const isUp = order === 'asc'
   const fromMs = isUp ? Math.max(span.fromMs, after?.tsMs ?? 0) : span.fromMs
   const toMs = isUp ? span.toMs : Math.min(span.toMs, endAfter(after))
-  // Asked for once for all: the texts that are known at the start.
+  // The dictionary matches are read once, at the start of the export.
   const range = { ...query, windowMs }
   const found = await dictionary.matches(beginningMs(range), query.toMs)
   const endMs = Math.min(query.toMs, Date.now())

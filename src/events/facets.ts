@@ -1,6 +1,7 @@
 /*
- * The most frequent values of several fields. A field is counted from a rollup where one counts by it; for all others together
- * the events are read once. All values are counted, so the counts are exact.
+ * The most frequent values of several fields. A field is counted from a rollup if one counts by it;
+ * all others are counted in one pass over the events. All values are counted, so the counts are
+ * exact.
  */
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
@@ -15,7 +16,7 @@ import type { EventQuestion, RangeQuestion } from './occurrences.js'
 export interface FacetsQuery {
   readonly question: EventQuestion
   readonly fields: readonly Field[]
-  /** The values of each field that are returned. */
+  /** The number of values that are returned of each field. */
   readonly top: number
   readonly names: FieldNames
 }
@@ -23,7 +24,7 @@ export interface FacetsQuery {
 interface Facet {
   /** Most frequent first. */
   readonly values: readonly Pick<ValueCount, 'value' | 'count'>[]
-  /** How many different values there are. */
+  /** The number of different values. */
   readonly distinct: number
 }
 
@@ -61,8 +62,8 @@ export const createFacets =
         top,
         names,
       })
-      // Days of which some events are dropped are counted from the events that are left, once for each field. So rollups are
-      // used only where these days are a small part of the range.
+      // Whether events were dropped in only a small part of the range. Each field that is counted
+      // from rollups reads the days with dropped events again, so rollups pay off only then.
       const isMostlyKept =
         (counter.keptMs(range) - range.fromMs) * fields.length <= range.toMs - range.fromMs
       const isRolledUp = fields.map(
@@ -88,7 +89,7 @@ interface CountedFields extends Pick<FacetsQuery, 'fields' | 'top' | 'names'> {
   readonly range: RangeQuestion
 }
 
-/** Counts by each of some fields, from the events, in the order of the fields. */
+/** Counts by several fields from the events; the results are in the order of the fields. */
 async function countFields(
   { store, counter }: Pick<FacetsDeps, 'store' | 'counter'>,
   { range, fields, top, names }: CountedFields,
@@ -113,7 +114,7 @@ async function countFields(
   const settings = { ...GROUP_LIMITS, ...options.settings }
   const found = await store.query(
     { ...facetsSql, sql },
-    // The values, and the row of those without one.
+    // The most frequent values, and the row of events without a value.
     { ...params, all: fields.length, limit: top + 1 },
     { ...options, settings },
   )

@@ -9,19 +9,20 @@ type Params = Readonly<Record<string, unknown>>
 
 const firstSql = statement<Params, Place>('event_first_matches')
 
-/** To find a thousand takes little of what the repeats of a day take. */
+/** Finding a thousand matches takes a small part of the time for reading the repeats of a day. */
 export const FEW_MATCHES = 1000
 
 interface Asked {
   readonly question: RangeQuestion
-  /** The matches of the dictionaries in the range. */
+  /** The dictionary matches in the range. */
   readonly found: Matches
-  /** How many are few. */
+  /** The most matches that count as few. */
   readonly most: number
 }
 
 /**
- * The events of a range that match when they are few, as an index finds them: then only their repeats are looked up.
+ * Finds the matches of a range with an index when they are few, so that only their repeats have to
+ * be looked up.
  *
  * @returns undefined when there may be more
  */

@@ -5,7 +5,7 @@ import { bound, type Condition } from './bind.js'
 import type { Redirects } from './filter.js'
 import { mapped } from './row-condition.js'
 
-/** What the values of some fields stand for. */
+/** The names behind the keys of some fields. */
 export interface FieldNames {
   readonly redirects: Redirects
   readonly applications: readonly {
@@ -34,8 +34,8 @@ export const isCounted = (field: Field): boolean =>
   field.kind === 'attribute' || COLUMNS[field.name] !== undefined
 
 /**
- * A key of a field in a row of `events`. Keys are grouped as they are stored, which is several times faster than to make texts
- * of all of them.
+ * The key of a field in a row of `events`. Rows are grouped by stored keys, which is several times
+ * faster than to convert all of them to text.
  *
  * @param prefix of the parameters' names
  */
@@ -50,7 +50,10 @@ export function fieldKey(field: Field, prefix: string): Condition {
 /** The fields whose keys are numbers. */
 const NUMBERED: readonly BuiltinField[] = ['severity', 'priority', 'type', 'template']
 
-/** SQL by which rows with equal keys of a field are grouped together with their bucket: of texts it is a hash of 128 bits. */
+/**
+ * SQL that groups rows by the key of a field together with their bucket. Text keys are replaced by
+ * a hash of 128 bits.
+ */
 export const groupOf = (field: Field | null, key: string): string =>
   field === null || (field.kind === 'builtin' && NUMBERED.includes(field.name))
     ? key
@@ -59,12 +62,12 @@ export const groupOf = (field: Field | null, key: string): string =>
 interface TextOf {
   /** SQL of the key. */
   readonly key: string
-  /** Of the parameters' names. */
+  /** The prefix of the parameters' names. */
   readonly prefix: string
   readonly names: FieldNames
 }
 
-/** The text that a key of a field stands for, '' for none. Different keys may have the same text. */
+/** The text of a key of a field, '' for none. Different keys may have the same text. */
 export function keyText(field: Field, { key, prefix, names }: TextOf): Condition {
   return bound(prefix, (bind) => {
     if (field.kind === 'attribute') return key

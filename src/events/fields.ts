@@ -1,6 +1,6 @@
 /*
- * The attributes that events have. A question about sources alone is answered from attribute_stats, which counts by days; any
- * other from the events that match.
+ * The attributes of events. A query that names only sources is answered from attribute_stats, which
+ * counts by days; any other from the matching events.
  */
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
@@ -43,9 +43,9 @@ type Params = Readonly<Record<string, unknown>>
 const catalogueSql = statement<Params, FieldRow>('attribute_fields')
 const eventsSql = statement<Params, FieldRow>('event_fields')
 
-/** Attributes that are listed. */
+/** The most attributes that are listed. */
 const MAX_FIELDS = 1000
-/** One more, and those without a name. */
+/** One more row to detect that there are more, and one for the events without attributes. */
 const ALL = { start: '', limit: MAX_FIELDS + 2 }
 const TYPES: Readonly<Record<number, AttributeField['type']>> = {
   1: 'text',
@@ -61,7 +61,7 @@ interface FieldsOptions {
 
 interface CatalogueQuery extends Pick<EventQuestion, 'fromMs' | 'toMs'> {
   readonly sources: readonly string[] | null
-  /** Of the names. */
+  /** The prefix of the names. */
   readonly start: string
   readonly limit: number
 }
@@ -114,7 +114,7 @@ export function createFields({ store, counter, bounded }: FieldsOptions) {
       return isOfDays ? { ...found, completeFromMs: dayOf(found.completeFromMs) } : found
     },
 
-    /** The attributes of recent days whose name begins so, most frequent first. */
+    /** The attributes of recent days whose name has this prefix, most frequent first. */
     starting: async (
       { start, limit }: { readonly start: string; readonly limit: number },
       signal?: AbortSignal,
@@ -132,7 +132,7 @@ export function createFields({ store, counter, bounded }: FieldsOptions) {
 }
 
 const RECENT_DAYS = 7
-/** Who types does not wait for longer. */
+/** The timeout of suggestions, because a typing user does not wait longer. */
 const OFFER_MS = 1000
 
 const NOTHING: Fields = { attributes: [], total: 0, isCapped: false, answeredFrom: 'catalogue' }

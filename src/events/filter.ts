@@ -1,7 +1,7 @@
 /*
- * A query, sorted for reading events. What must hold of every match is taken out of the query: sources, severities and
- * priorities, by which the rollups count, templates, and searched texts, which have indexes. The other clauses are compared
- * row by row.
+ * A query prepared for reading events. Conditions that every match must meet are extracted from it:
+ * sources, severities and priorities, by which the rollups count; templates; and searched texts,
+ * which have indexes. The other clauses are compared row by row.
  */
 
 import { PRIORITIES, SEVERITIES, type Priority, type Severity } from '../model/event.js'
@@ -9,7 +9,7 @@ import { isBuiltin, type BuiltinField, type Query } from '../query/ast.js'
 import { isListedAttribute } from './attribute-condition.js'
 import { toTerm, wordsWithin, type Term } from './terms.js'
 
-/** All of it holds for each match. */
+/** Every match meets all of these conditions. */
 export interface EventFilter {
   /** null is any source; an empty list matches nothing. */
   readonly sources: readonly string[] | null
@@ -17,14 +17,14 @@ export interface EventFilter {
   readonly priorities: readonly Priority[] | null
   /** 16 hex digits each. */
   readonly templateIds: readonly string[] | null
-  /** Each text has the words that the indexes can find, then the whole of it. */
+  /** The searched texts: first the words of each that indexes can find, then the whole text. */
   readonly terms: readonly Term[]
   /** The other clauses. */
   readonly clauses: readonly Query[]
   readonly redirects: Redirects
 }
 
-/** Templates that were merged away, and what they were merged into. */
+/** The merged templates with their targets. */
 export type Redirects = readonly { readonly from: string; readonly into: string }[]
 
 type Facts = { -readonly [Name in keyof Omit<EventFilter, 'redirects'>]: EventFilter[Name] }
@@ -69,7 +69,7 @@ function termsOf({ test }: Extract<Query, { kind: 'text' }>): readonly Term[] {
   return term.kind === 'word' ? [term] : [...wordsWithin(term).map(toWord), term]
 }
 
-/** Words that the message of each match has. */
+/** Words that the message of every match contains. */
 function wordsOfMessage(clause: Query): readonly Term[] {
   if (clause.kind !== 'field' || !isBuiltin(clause.field, 'message')) return []
   const [test] = clause.tests
@@ -78,7 +78,11 @@ function wordsOfMessage(clause: Query): readonly Term[] {
   return wordsWithin(toTerm(test)).map(toWord)
 }
 
-/** The texts of a field of which one must be equal. @returns null when that is not what the clause says */
+/**
+ * The texts of a field if the clause says that it equals one of them.
+ *
+ * @returns null for other clauses
+ */
 export function textsOf(clause: Query, name: BuiltinField): readonly string[] | null {
   if (clause.kind !== 'field' || !isBuiltin(clause.field, name)) return null
   const texts = clause.tests.map((test) => (test.kind === 'equal' ? test.text : null))
@@ -86,10 +90,10 @@ export function textsOf(clause: Query, name: BuiltinField): readonly string[] | 
 }
 
 /**
- * The names of a field that has few, which a clause lets pass.
+ * The names of a field with few names that pass a clause.
  *
  * @param names all names, in order
- * @returns null when the clause says something about other fields
+ * @returns null when the clause is also about other fields
  */
 function namesWithin<Name extends string>(
   clause: Query,
@@ -114,7 +118,7 @@ function namesWithin<Name extends string>(
 
 type FieldClause = Extract<Query, { kind: 'field' | 'compare' }>
 
-/** Which names pass a clause about their field; ranges and comparisons go by their order. */
+/** The names that pass a clause about their field; ranges and comparisons use their order. */
 function passing(clause: FieldClause, names: readonly string[]): (name: string) => boolean {
   const orderOf = (name: string): number => names.indexOf(name.toUpperCase())
   if (clause.kind === 'compare') {

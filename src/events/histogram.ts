@@ -1,8 +1,9 @@
 /*
- * A histogram of a time range: the smallest step of a list of round ones with which the range has at most as many buckets as
- * asked for. Buckets begin at multiples of the step since 1970 (UTC), so the first and the last may be cut by the range; each has
- * what lies within both. An occurrence counts in the bucket of its own time; an event, when events are counted, in that
- * of its beginning, or in the first one when it began before the range.
+ * A histogram of a time range. The step is the smallest of a list of round steps that gives at most
+ * the requested number of buckets. Buckets begin at multiples of the step since 1970 (UTC), so the
+ * range may cut off parts of the first and last one. An occurrence counts in the bucket of its own
+ * time. An event counts in the bucket in which it begins, or in the first one when it began before
+ * the range.
  */
 
 import type { Store } from '../clickhouse/client.js'
@@ -64,8 +65,8 @@ interface HistogramOptions {
 
 export function createHistogram({ store, counter, bounded }: HistogramOptions) {
   /**
-   * Without an end the range reaches to now, or to the latest event when producers' clocks are ahead, and to the end of that
-   * second, which needs no look at the events of the second.
+   * A range without an end ends now, or with the latest event when producers' clocks are ahead; in
+   * either case with the end of that second, so that no second has to be read from the events.
    */
   const endOf = async (
     { filter, fromMs, toMs }: EventQuestion,
@@ -90,7 +91,8 @@ export function createHistogram({ store, counter, bounded }: HistogramOptions) {
       signal,
       async (range, options) => {
         const asked = { ...by, stepS }
-        // Rollups of occurrences do not count events.
+        // The rollups of occurrences do not count events, so events are counted by a query of their
+        // own.
         const isApart = by.counted === 'occurrences' && counter.isRolledUp(range, asked)
         const [counts, events] = await Promise.all([
           counter.countBy(range, asked, options),
@@ -135,6 +137,6 @@ function startsOf(startMs: number, endMs: number, stepS: number): readonly numbe
 function stepOf(startMs: number, endMs: number, buckets: number): number {
   const fits = (stepS: number): boolean => bucketsOf(startMs, endMs, stepS).count <= buckets
   const days = ROUND_DAYS.map((count) => count * DAY_S)
-  // One bucket may be too few for a range that crosses the multiple of every step.
+  // A short range may cross a multiple of every step, and then needs two buckets.
   return [...STEPS_S, ...days].find(fits) ?? END_S
 }

@@ -37,7 +37,7 @@ const WRITTEN = 'kpi:written'
 const LOCK = 'kpi:compute'
 
 const SNAPSHOT_TTL_MS = 30_000
-/** Outlives every snapshot and every computation. */
+/** Longer than any snapshot or computation lasts. */
 const VERSION_TTL_MS = 600_000
 const LOCK_MS = 30_000
 
@@ -71,7 +71,7 @@ class SharedCache {
   readonly #compute: () => Promise<ComputedKpis>
   /** Running computations of this process, by method and versions. */
   readonly #flights = new Map<string, Promise<string>>()
-  /** A failed invalidation is tried again before the next read. */
+  /** Whether an invalidation failed and is to be tried again before the next read. */
   #owesInvalidation = false
 
   constructor({ state, compute }: KpiCacheDeps) {

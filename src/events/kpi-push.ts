@@ -120,7 +120,10 @@ class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
     for (const end of this.#ends) end()
   }
 
-  /** Never rejects: during an outage of the shared state the cache serves no stored snapshot, so none is too old. */
+  /**
+   * Publishes a change. Never rejects: during an outage of the shared state the cache serves no
+   * stored snapshot, so none is too old.
+   */
   async #announce(changeVersion: () => Promise<void>): Promise<void> {
     try {
       await changeVersion()

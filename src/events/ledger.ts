@@ -39,34 +39,34 @@ interface LedgerDeps {
   readonly nowMs?: () => number
 }
 
-/** What was taken and may not be in ClickHouse yet. */
+/** What the pipeline has accepted and ClickHouse may not have yet. */
 interface Taken {
   /** Milliseconds since the arrival of the oldest request body whose rows may not all be in ClickHouse yet. */
   readonly oldestMs: number
   readonly waiting: number
 }
 
-/** What one instance has acknowledged. */
+/** The counts that one instance publishes. */
 interface Counts {
   readonly instance: string
   readonly sinceMs: number
   readonly untilMs: number
   readonly waiting: number
-  /** Messages by the number of the slot in which they were received. */
+  /** Messages by the number of the slot of their arrival. */
   readonly slots: readonly (readonly [slot: number, messages: number])[]
 }
 
-/** Comparisons begin and end at multiples of it. */
+/** The length of a slot; comparisons begin and end at multiples of it. */
 const SLOT_MS = 10 * SECOND_MS
-/** Repeats are kept by the time of their arrival for two days. */
+/** The longest span that is compared. Repeats are kept by arrival for two days. */
 const LONGEST_MS = DAY_MS
-/** Between the durable record and the reply. */
+/** The longest time between the durable record and the reply. */
 const REPLY_MS = 2 * SECOND_MS
 const PUBLISH_EVERY_MS = 10 * SECOND_MS
-/** An instance that was not heard of for so long is gone. */
+/** An instance whose counts have not arrived for this long counts as gone. */
 const SILENT_MS = 35 * SECOND_MS
 const CHANNEL = 'ledger'
-/** A report is given for so long at least. */
+/** The shortest time for which a report is reused. */
 const FRESH_MS = 5 * SECOND_MS
 /** Largest share of the time in which ClickHouse counts. */
 const SHARE = 0.05
@@ -82,7 +82,7 @@ export async function openLedger(deps: LedgerDeps) {
   const slots = createSlots(nowMs)
   const heard = createHeard(nowMs)
   let sinceMs = nowMs()
-  /** Before the start no body is taken, and no counts are published. */
+  /** Before the start nothing is accepted, and no counts are published. */
   let taken: Taken = { oldestMs: 0, waiting: 0 }
   let timer: NodeJS.Timeout | undefined
 
@@ -93,18 +93,21 @@ export async function openLedger(deps: LedgerDeps) {
     waiting: taken.waiting,
     slots: slots.list(),
   })
-  /** What an instance acknowledged last, before it was gone, is not known. Without the shared state that is all of them. */
+  /**
+   * Drops the counts of instances that are gone. What such an instance acknowledged last is not
+   * known. Without the shared state all others count as gone.
+   */
   const forgetSilent = (): void => {
     if (heard.forgetSilent()) sinceMs = Math.max(sinceMs, nowMs())
   }
   const reports = shareReports(nowMs, async () => {
     forgetSilent()
     const others = heard.list().filter(({ instance }) => instance !== self)
-    // An instance that does not receive its own counts may not receive those of others either.
+    // An instance that does not receive its own counts may miss those of others too.
     const isDeaf = isShared && !heard.has(self)
     return await withStored(store, sumUp([own(), ...others], isDeaf ? 0 : nowMs()))
   })
-  /** Publishes this instance's counts, which also happens every ten seconds. */
+  /** Publishes this instance's counts; this also happens every ten seconds. */
   const publish = async (): Promise<void> => {
     forgetSilent()
     await state.publish(CHANNEL, JSON.stringify(own())).catch(() => undefined)
@@ -130,9 +133,9 @@ export async function openLedger(deps: LedgerDeps) {
       sinceMs = nowMs() + SILENT_MS
       timer = setInterval(() => void publish(), PUBLISH_EVERY_MS).unref()
     },
-    /** Called at the reply to the sender. */
+    /** Counts a message, when the reply is sent. */
     acknowledged: slots.add,
-    /** Runs a deletion; the counts begin anew after it. */
+    /** Runs a deletion; the comparison restarts after it. */
     deleting: async <T>(work: () => Promise<T>): Promise<T> => {
       restart()
       return await work().finally(restart)
@@ -147,13 +150,13 @@ export async function openLedger(deps: LedgerDeps) {
   }
 }
 
-/** What the instances told last. */
+/** The latest counts of each instance. */
 function createHeard(nowMs: () => number) {
   const heard = new Map<string, Counts & { readonly heardMs: number }>()
   return {
     has: (instance: string): boolean => heard.has(instance),
     list: (): readonly Counts[] => [...heard.values()],
-    /** @returns whether the instance began anew */
+    /** @returns whether the instance restarted */
     note: (counts: Counts): boolean => {
       const before = heard.get(counts.instance)
       heard.set(counts.instance, { ...counts, heardMs: nowMs() })
@@ -174,7 +177,7 @@ interface Kept {
   endMs: number
 }
 
-/** Gives a report to all who ask, until another one may be counted. */
+/** Shares a report between all callers until a new one may be counted. */
 function shareReports(nowMs: () => number, count: () => Promise<LedgerReport>) {
   let kept: Kept | null = null
   const forget = (): void => {
@@ -182,7 +185,7 @@ function shareReports(nowMs: () => number, count: () => Promise<LedgerReport>) {
   }
   const begin = async (): Promise<LedgerReport> => {
     const beganMs = nowMs()
-    // Without a shard nothing can be compared.
+    // A comparison needs all shards.
     const own: Kept = { report: answerWhole(count), beganMs, endMs: Infinity }
     kept = own
     try {
@@ -196,7 +199,7 @@ function shareReports(nowMs: () => number, count: () => Promise<LedgerReport>) {
   }
   return {
     get: (): Promise<LedgerReport> => {
-      // When the clock was set back, the report is of the future.
+      // If the clock was set back, the report lies in the future.
       const isFresh = kept !== null && nowMs() >= kept.beganMs && nowMs() < kept.endMs
       return isFresh && kept !== null ? kept.report : begin()
     },
@@ -204,7 +207,7 @@ function shareReports(nowMs: () => number, count: () => Promise<LedgerReport>) {
   }
 }
 
-/** Messages by the time at which they were received, of a day. */
+/** The messages of a day by the slot of their arrival. */
 function createSlots(nowMs: () => number) {
   const slots = new Map<number, number>()
   return {

@@ -1,13 +1,12 @@
 /*
- * What a time range holds, for all questions that count.
- *
- * An occurrence has the time of its message to the second: repeats are stored by second, and those of the second in which their
- * event began have the event's time. It counts in the range and in the bucket of its own time, wherever its event began. An event
- * is in a range when one of its occurrences is. So the counts of adjacent ranges add up to that of both, a repeat is never moved
- * to another bucket, and rollups, which count by second, agree with events.
- *
- * An event is repeated within the deduplication window after its beginning, so what is repeated in a range began at most that
- * long before it.
+ * The meaning of a time range, for all queries that count. An occurrence has the time of its
+ * message, to the second: repeats are stored by second, and repeats in the second in which their
+ * event began have the event's time. An occurrence counts in the range and bucket of its own time,
+ * wherever its event began. An event is in a range when one of its occurrences is. Therefore the
+ * counts of adjacent ranges add up to that of both, a repeat is never moved to another bucket, and
+ * rollups, which count by second, agree with events. An event can be repeated only within the
+ * deduplication window after its beginning, so an event that is repeated in a range began at most
+ * that long before it.
  */
 
 import { statement, type Statement } from '../clickhouse/statement.js'
@@ -17,7 +16,7 @@ import type { EventFilter } from './filter.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
 import { NO_HOURS, type WholeHours } from './whole-hours.js'
 
-/** Which events are asked for. */
+/** The events that a query is about. */
 export interface EventQuestion {
   readonly filter: EventFilter
   readonly fromMs: number
@@ -25,12 +24,12 @@ export interface EventQuestion {
   readonly toMs: number | null
 }
 
-/** A question about a time range with two ends. */
+/** A query over a time range with two ends. */
 export interface RangeQuestion extends EventQuestion {
   readonly toMs: number
-  /** The end of the time range that was asked for, which `new` looks back from. */
+  /** The end of the requested time range, which `new` looks back from. */
   readonly endMs: number
-  /** Events are repeated for so long after they begin. */
+  /** How long after its first occurrence an event can be repeated. */
   readonly windowMs: number
 }
 
@@ -42,11 +41,11 @@ const repeatSql = statement<Params, never>('event_repeat_rows')
 const onceSql = statement<Params, never>('event_matching_rows')
 const repeatedSql = statement<Params, { readonly id: number }>('event_repeated')
 
-/** Where the events of a range may begin. */
+/** The earliest time at which events of a range can begin. */
 export const beginningMs = ({ fromMs, windowMs }: RepeatedRange): number =>
   Math.max(0, fromMs - windowMs)
 
-/** The condition on events that began before the range that they are repeated within it. */
+/** The condition that an event from before the range is repeated within it. */
 export const repeatedWithin = (range: RepeatedRange): Condition => ({
   sql: `id IN (\n${repeatedSql.sql}\n)`,
   params: {
@@ -65,7 +64,10 @@ export interface Place {
   readonly ts_ms: number
 }
 
-/** The conditions on some events: on their places, by which ClickHouse finds them, and on the ids of their repeats. */
+/**
+ * Conditions that select some events: by their places, which ClickHouse finds by the primary key,
+ * and by the ids of their repeats.
+ */
 const amongPlaces = (places: readonly Place[]) => ({
   conditions:
     places.length === 0
@@ -79,21 +81,21 @@ const amongPlaces = (places: readonly Place[]) => ({
   repeats: places.length === 0 ? 'AND 0' : 'AND id IN {few:Array(UInt64)}',
 })
 
-/** What the rows of a range are made from. */
+/** The inputs of the rows of a range. */
 interface Matching {
-  /** The matches of the dictionaries in the range. */
+  /** The dictionary matches in the range. */
   readonly found: Matches
-  /** SQL of values of a row of `events`, which become the columns k0, k1 … */
+  /** SQL of values of a row of `events`, as the columns k0, k1 … */
   readonly expressions: readonly Condition[]
 }
 
 interface MatchingEvents extends Matching {
-  /** Their events are counted elsewhere. */
+  /** Whole hours whose events are counted from a rollup. */
   readonly hours: WholeHours
 }
 
 interface MatchingOccurrences extends Matching {
-  /** All events that match, when they are known. */
+  /** All matching events, when they are known. */
   readonly places: readonly Place[] | undefined
 }
 
@@ -108,8 +110,8 @@ export function eventRows(
 }
 
 /**
- * The occurrences of a range as a statement for a FROM clause, with the columns at, occurrences, begun (1 for an event that was not
- * counted yet), and the expressions.
+ * The occurrences of a range as a statement for a FROM clause, with the columns at, occurrences,
+ * begun (1 for the first occurrence of an event in the range), and the expressions.
  */
 export function occurrenceRows(
   question: RangeQuestion,
@@ -119,7 +121,8 @@ export function occurrenceRows(
   const few = places === undefined ? null : amongPlaces(places)
   const conditions = few?.conditions ?? toConditions(filter, { ...matching, endMs })
   const parts = { ...matching, conditions, repeats: few?.repeats ?? '' }
-  // Texts and attributes are evaluated once; columns are read faster twice than joined with the repeats of all events.
+  // Conditions on texts and attributes are expensive, so they are evaluated once. Cheap columns are
+  // read faster twice than joined with the repeats of all events.
   const isCheap = few === null && filter.terms.length + filter.clauses.length === 0
   const { sql, params } = withParts(isCheap ? [begunSql, repeatSql] : [onceSql], question, parts)
   const { fromS: hours_from, untilS: hours_until } = NO_HOURS

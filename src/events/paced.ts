@@ -1,15 +1,17 @@
 export interface PacedOptions {
   /** The shortest time between the beginnings of two runs. */
   readonly intervalMs: number
-  /** Runs take at most this share of the time, as long as that delays none by more than `failedMs`. */
+  /**
+   * Runs take at most this share of the time, as long as no run is delayed by more than `failedMs`.
+   */
   readonly share: number
-  /** The time after a run that failed. */
+  /** The pause after a run that failed. */
   readonly failedMs: number
   readonly work: () => Promise<void>
   readonly onError: (error: unknown) => void
 }
 
-/** Runs work after signals, one run at a time; the signals of an interval are one. */
+/** Runs work after signals, one run at a time. All signals of an interval start one run. */
 export interface Paced {
   signal(): void
   close(): void

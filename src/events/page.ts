@@ -2,7 +2,8 @@
  * A page of events is read by time ranges, from the newest backwards, one statement each, until it is full. The next page
  * continues after the last event in (time, id) order (keyset pagination), so each event is listed once without an OFFSET.
  *
- * The first range holds the newest 50,000 events by the counts of the rollups. Then there are two ways to go on:
+ * The first range holds the newest 50,000 events by the counts of the rollups. Further ranges are
+ * chosen in two ways:
  * - The hourly rollup counts by source, severity and priority. For a filter by these it names the hours that can hold
  *   matches, and a range is as many of these hours as are needed to fill the page.
  * - For words, templates, types and environments the next range holds six times as many events, more when the matches so far
@@ -52,13 +53,16 @@ export interface EventQuery {
 interface PageReader {
   readonly store: Pick<Store, 'query'>
   readonly density: DensityReader
-  /** Events are repeated for so long after they begin. */
+  /** How long after its first occurrence an event can be repeated. */
   readonly windowMs: number
 }
 
 const SHORT_MS = 2 * HOUR_MS
 const FIRST_EVENTS = 50_000
-/** For a list without a filter: half of the occurrences may be repeats, and a few granules are read in any case. */
+/**
+ * The size of the first range of a list without a filter: half of the occurrences may be repeats,
+ * and a few granules are read in any case.
+ */
 const FIRST_EVENTS_UNFILTERED = 5_000
 const GROWTH = 6
 /** A further statement takes as long as reading 100,000 rows (bench/NOTES.md). */
@@ -71,7 +75,10 @@ const EVENTS_AT_ONCE = 3_000_000
 const ROWS_OF_A_THREAD = 50_000
 const HOURS_OF_A_THREAD = 24
 
-/** The most bytes of text in a page. Only long pages are asked with this bound: a short one holds little in any case. */
+/**
+ * The most bytes of text in a page. Only long pages use this bound: a short one holds little in any
+ * case.
+ */
 const MOST_BYTES = 16 * 1024 * 1024
 const SHORT_PAGE = 101
 
@@ -81,7 +88,7 @@ export interface EventPage {
   readonly isCut: boolean
 }
 
-/** The rows of a page in order. */
+/** The rows of a page, in order. */
 interface RowPage {
   readonly rows: readonly ListedRow[]
   readonly isCut: boolean
@@ -93,12 +100,15 @@ interface Walk {
   readonly options: RequestOptions
   readonly density: Density
   readonly dictionary: Dictionary
-  /** The range that is left to read; events before the time range belong to it when they are repeated in it. */
+  /**
+   * The start of the range that is left to read. Events that began earlier belong to it when they
+   * are repeated in it.
+   */
   readonly startMs: number
   /** Exclusive. */
   readonly endMs: number
   readonly rows: ListedRow[]
-  /** The bytes of text that the page may still have; null for no bound. */
+  /** The bytes of text that still fit into the page; null for no bound. */
   bytesLeft: number | null
 }
 
@@ -133,7 +143,7 @@ async function fill(walk: Walk, repeated: Condition): Promise<RowPage> {
   const { order = 'desc', limit } = query
   for await (const range of order === 'asc' ? oldestFirst(walk) : newestFirst(walk)) {
     const found = dictionary.matches(range.fromMs, range.toMs)
-    // Read in parallel with this range, in case that does not fill the page.
+    // The hours are read in parallel with the first range, in case it does not fill the page.
     if (order === 'desc' && range.fromMs > startMs)
       dictionary.matches(startMs, range.fromMs).catch(() => undefined)
     await takeRange(walk, { range, repeated, matches: await found })
@@ -183,7 +193,7 @@ async function takeRange(
     take(await read({ fromMs: beginMs }))
 }
 
-/** Where events may begin that are beyond the position. */
+/** The part of the time range that lies beyond the position of the last page. */
 function leftOf(
   { after, order }: EventQuery,
   range: Pick<RangeQuestion, 'fromMs' | 'toMs' | 'windowMs'>,
@@ -195,7 +205,10 @@ function leftOf(
     : { startMs: begunMs, endMs: Math.min(range.toMs, after.tsMs + 1) }
 }
 
-/** Ranges of ever more events from the oldest on; with an index and few matches so far, all the rest. */
+/**
+ * Ranges from the oldest on, each with more events than the one before; with an index and few
+ * matches so far, one range for all the rest.
+ */
 async function* oldestFirst(walk: Walk): AsyncGenerator<TimeRange> {
   const { query, density, startMs, endMs, rows } = walk
   if (await isRareWord(walk)) {
@@ -216,17 +229,18 @@ async function* oldestFirst(walk: Walk): AsyncGenerator<TimeRange> {
 async function* newestFirst(walk: Walk): AsyncGenerator<TimeRange> {
   const { query, endMs } = walk
   const isCounted = isCountedByHour(query.filter)
-  // The hours of a short time range are hardly worth a statement.
+  // Reading the hours of a short time range costs as much as it gains.
   const isShort = Math.min(endMs, Date.now()) - query.fromMs <= SHORT_MS
   if (await isRareWord(walk)) yield { ...wholeRange(walk, endMs), ...RARE }
   else if (query.filter.sources === null || !isCounted)
     yield* newestEvents(walk, isCounted, isShort)
-  // One source among many has few of the newest events, and the rollup is faster in naming its hours.
+  // One source among many has few of the newest events, so its hours are read from the rollup at
+  // once.
   else if (isShort) yield wholeRange(walk, endMs)
   else yield* countedRanges(walk, endMs)
 }
 
-/** The newest events, then the rest by hours or in ranges of ever more events. */
+/** The newest events, then the rest: by hours, or in growing ranges. */
 async function* newestEvents(
   walk: Walk,
   isCounted: boolean,
@@ -241,7 +255,10 @@ async function* newestEvents(
   else if (fromMs > startMs) yield wholeRange(walk, fromMs)
 }
 
-/** Where the newest events before a time begin; what is left before the time range is not worth a statement. */
+/**
+ * Where the newest events before a time begin. A short rest before the time range is added to the
+ * range.
+ */
 function startOf({ query, density, startMs }: Walk, toMs: number, events: number): number {
   const fromMs = density.startOf(toMs, events)
   return fromMs <= query.fromMs ? startMs : fromMs
@@ -260,10 +277,10 @@ const wholeRange = ({ density, startMs }: Walk, toMs: number): TimeRange => ({
   isSparse: false,
 })
 
-/** Few granules can have the word: the indexes are evaluated before any part is opened. */
+/** Few granules can contain the word, so the indexes are evaluated before any part is opened. */
 const RARE = { isSmall: true, isSparse: true } as const
 
-/** Whether one of the words occurs in variables only and the time range has few events. */
+/** Whether only variables contain one of the words, and the time range has few events. */
 async function isRareWord(walk: Walk): Promise<boolean> {
   const { density, dictionary, startMs, endMs } = walk
   const { filter } = walk.query
@@ -272,7 +289,7 @@ async function isRareWord(walk: Walk): Promise<boolean> {
   return hasWordOfVariables(filter, await dictionary.matches(startMs, endMs))
 }
 
-/** Ranges of ever more events; with an index and few matches so far, all the rest. */
+/** Growing ranges; with an index and few matches so far, one range for all the rest. */
 function* growingRanges(walk: Walk, endMs: number): Generator<TimeRange> {
   const { rows, startMs } = walk
   const { filter, limit } = walk.query
@@ -292,7 +309,7 @@ function* growingRanges(walk: Walk, endMs: number): Generator<TimeRange> {
   }
 }
 
-/** Ranges of the hours that the rollup names. */
+/** Ranges made of the hours that the rollup names. */
 async function* countedRanges(walk: Walk, endMs: number): AsyncGenerator<TimeRange> {
   const { query, density, rows, startMs } = walk
   const { filter, limit } = query

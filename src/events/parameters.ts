@@ -1,7 +1,7 @@
 import { allOf, type BuiltinField, type Query } from '../query/ast.js'
 import { searchQuery } from './search.js'
 
-/** The parameters of a list of events that say which ones are meant, beside a query. */
+/** The parameters that select events, beside a query. */
 export interface EventParameters {
   readonly severity?: readonly string[]
   readonly priority?: readonly string[]

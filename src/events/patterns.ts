@@ -7,10 +7,13 @@ const patternSql = statement<{ readonly pattern: string }, { readonly matches: n
   'pattern_check',
 )
 
-/** A person waits for the answer. */
+/** The longest time of a check, because a user waits for it. */
 const TIMEOUT_MS = 2000
 
-/** Finds the first clause with a regular expression that RE2 refuses. The parser knows the common ones; all of them, RE2 alone. */
+/**
+ * Finds the first clause with a regular expression that RE2 refuses. The parser detects common
+ * faults; only RE2 detects all of them.
+ */
 export const createPatternCheck =
   (store: Pick<Store, 'query'>) =>
   async (query: Query, signal?: AbortSignal): Promise<Query | null> => {

@@ -15,7 +15,7 @@ export interface EventPosition {
 /** By time and id. */
 export type Order = 'asc' | 'desc'
 
-/** What a list shows of an event. */
+/** A row of a list of events. */
 export interface ListedRow {
   readonly id: number
   readonly ts_ms: number
@@ -35,7 +35,10 @@ export interface ListedRow {
   readonly attribute_values: string
   readonly tags_text: string
   readonly correction_reason: string
-  /** The bytes of its text and of the texts before it. Present only when the question has a bound of bytes. */
+  /**
+   * The bytes of text up to and including this row. Present only when the page has a bound of
+   * bytes.
+   */
   readonly bytes?: number
 }
 
@@ -45,9 +48,12 @@ export interface TimeRange {
   readonly toMs: number
   /** The hours of the range that can contain matches, in seconds since 1970; null for all of them. */
   readonly hours: readonly number[] | null
-  /** One thread reads it fastest. */
+  /** Whether the range is read by one thread, which is the fastest for a small one. */
   readonly isSmall: boolean
-  /** Few matches in many events: ClickHouse evaluates all indexes before it reads (bench/NOTES.md). */
+  /**
+   * Whether few of many events match. ClickHouse then evaluates all indexes before it reads
+   * (bench/NOTES.md).
+   */
   readonly isSparse: boolean
 }
 
@@ -58,7 +64,7 @@ interface RangeQuery {
   readonly order: Order
   /** Further conditions. */
   readonly more: readonly Condition[]
-  /** The end of the time range that was asked for. */
+  /** The end of the requested time range. */
   readonly endMs: number
   readonly matches: Matches
   readonly limit: number
@@ -74,10 +80,13 @@ const boundedSql = statement<Params, ListedRow>('event_page_bounded')
 /** The end of ClickHouse's DateTime, in 2106. */
 export const END_MS = 0xffff_ffff * 1000
 
-/** No event arrives more than a day before its time; an hour is for clocks that differ. */
+/**
+ * The most by which an event's time is later than its arrival: a day, and an hour for clocks that
+ * differ.
+ */
 export const MAX_AHEAD_MS = DAY_MS + HOUR_MS
 
-/** The first events of a time range that match, with one statement. */
+/** Reads the first matching events of a time range with one statement. */
 export async function readRange(
   store: Pick<Store, 'query'>,
   { range, filter, after, order, more, endMs, matches, limit, mostBytes }: RangeQuery,
@@ -105,7 +114,7 @@ interface RowQuery extends Pick<TimeRange, 'fromMs' | 'toMs'> {
   readonly mostBytes?: number | null
 }
 
-/** The first events of a time range under some conditions. */
+/** Reads the first events of a time range that meet some conditions. */
 export async function readRows(
   store: Pick<Store, 'query'>,
   { fromMs, toMs, conditions, order = 'desc', limit, mostBytes = null }: RowQuery,
@@ -138,7 +147,7 @@ const withConditions = (
     .replaceAll('/*order*/', order === 'asc' ? 'ASC' : 'DESC'),
 })
 
-/** The range ends at the position's time already. */
+/** The range already ends at the time of the position. */
 export function beyondPosition(after: EventPosition | null, order: Order): readonly Condition[] {
   if (after === null) return []
   const beyond = order === 'asc' ? '>' : '<'

@@ -1,6 +1,7 @@
 /*
- * Events that are to be deleted by a query. What the rollups count of them is taken out by rows that negate it: of occurrences by
- * rows of `landing`, which its views spread, of events by rows of `template_stats`.
+ * Prepares the deletion of events by a query. The rollups are corrected by rows with negated
+ * counts: occurrences by rows of `landing`, which its views distribute, and events by rows of
+ * `template_stats`.
  */
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
@@ -31,7 +32,10 @@ export interface RemovalRows {
 const READ: RequestOptions = { isSearch: true }
 
 export function createRemoval(store: Pick<Store, 'query' | 'queryColumns'>) {
-  /** What is counted of these events, negated: nothing of those that are not stored, and a block for as many as fit in one. */
+  /**
+   * The negated counts of these events, in as many blocks as needed. Events that are not stored
+   * have none.
+   */
   const rows = async (ids: readonly number[]): Promise<readonly RemovalRows[]> => {
     const [landing = [], stats = []] = await Promise.all(
       [rowsSql, statsSql].map((sql) => store.queryColumns(sql, { ids }, READ)),
@@ -46,7 +50,7 @@ export function createRemoval(store: Pick<Store, 'query' | 'queryColumns'>) {
   }
 
   return {
-    /** The ids of the events of a range in ascending order, as many as the list of the same question has. */
+    /** The ids of the events of a range in ascending order, up to the limit. */
     ids: async (question: RangeQuestion, limit: number): Promise<readonly number[]> => {
       const { filter, fromMs, toMs, endMs } = question
       if (fromMs >= toMs || matchesNothing(filter)) return []

@@ -1,6 +1,6 @@
 import { anyOf, type Query, type ValueTest } from '../query/ast.js'
 
-/** What names in queries stand for. */
+/** The meaning of names in queries. */
 export interface Names {
   /** Every application, with the sources that are linked to it. */
   readonly applications: () => readonly {
@@ -20,8 +20,9 @@ const ENVIRONMENTS: ReadonlyMap<string, readonly string[]> = new Map([
 const NO_EVENT: Query = anyOf([])
 
 /**
- * Replaces applications by their sources, and templates and environments by all that their names mean. Returns the same object
- * when nothing is replaced, so that what was made of it can be used again.
+ * Replaces applications by their sources, and templates and environments by everything that they
+ * stand for. Returns the same object when nothing is replaced, so that a cache keyed by it still
+ * hits.
  */
 export function resolveNames(query: Query, names: Names): Query {
   switch (query.kind) {

@@ -47,11 +47,17 @@ interface RolledUp {
 }
 
 interface RolledUpSince extends RolledUp {
-  /** A whole hour; the events of before are counted one by one. */
+  /**
+   * The first whole hour of which no event was dropped; occurrences from before are counted from
+   * the events.
+   */
   readonly keptMs: number
 }
 
-/** What each rollup counts by beside the source, finest steps first. None has severity and priority together. */
+/**
+ * The fields that each rollup counts by beside the source, finest steps first. None counts by
+ * severity and priority together.
+ */
 const ROLLUPS = {
   series: { stepS: 1, dimensions: ['severity', 'priority'] },
   templates: { stepS: HOUR_S, dimensions: ['severity', 'priority', 'template'] },
@@ -63,7 +69,7 @@ const ROLLUPS = {
 type Rollup = keyof typeof ROLLUPS
 const NAMES = ['series', 'templates', 'hosts'] as const satisfies readonly Rollup[]
 
-/** The rollup that counts by these filters, by this field and in such steps; null for none. */
+/** The rollup that counts by these filters, by this field and in these steps; null for none. */
 export function rollupOf(filter: EventFilter, { field, stepS, counted }: RolledUp): Rollup | null {
   const { terms, clauses } = filter
   if (terms.length > 0 || clauses.length > 0 || field?.kind === 'attribute') return null
@@ -108,7 +114,7 @@ export function rollupRows(
   const areSecondsCut = isSeries && by.keptMs <= fromMs
   const stepMs = ROLLUPS[rollup].stepS * SECOND_MS
   const firstMs = Math.ceil(Math.max(fromMs, by.keptMs) / stepMs) * stepMs
-  // A second that the range ends in is counted whole, and the rest of it is taken off.
+  // A range may end within a second. The second is counted whole, and the rest of it is subtracted.
   const whole = areSecondsCut ? Math.ceil(toMs / stepMs) : Math.floor(toMs / stepMs)
   const lastMs = Math.min(whole * stepMs, END_MS)
   if (firstMs >= lastMs) return null
@@ -164,7 +170,7 @@ interface Rest {
 }
 
 /**
- * What the events tell about two parts of a range.
+ * The counts of the two ends of a range that need the events.
  *
  * @param value SQL of the counted value
  * @returns null when both are empty
@@ -217,7 +223,7 @@ function rowsOf(rollup: Rollup, filter: EventFilter, whole: Whole): Condition {
 
 const NO_VALUE: Condition = { sql: "''", params: {} }
 
-/** Splits a range where whole minutes and hours begin and end, as far as buckets consist of them. */
+/** Splits a range at whole minutes and hours, as far as the buckets allow it. */
 function partsOf(firstS: number, lastS: number, stepS: number): Params {
   const [minutesFrom, minutesUntil] = wholeSteps(firstS, lastS, { ofS: MINUTE_S, stepS })
   const [hoursFrom, hoursUntil] = wholeSteps(minutesFrom, minutesUntil, { ofS: HOUR_S, stepS })
@@ -241,7 +247,9 @@ function wholeSteps(
   return stepS % ofS !== 0 || first >= last ? [until, until] : [first, last]
 }
 
-/** SQL of the counted occurrences and of the value of a row of the rollups; all names are of closed sets. */
+/**
+ * SQL of the occurrences and of the value in a row of the rollups. All names come from closed sets.
+ */
 function expressionsOf(
   { severities, priorities }: EventFilter,
   field: Field | null,
@@ -260,6 +268,6 @@ function expressionsOf(
   return { counted: `toInt64(${sum})`, value: valueOf(field) }
 }
 
-/** SQL of a value by which each row of a rollup is counted. */
+/** SQL of the value that the rows of a rollup are counted by. */
 const valueOf = (field: Field | null): string =>
   field?.name === 'source' ? 'toString(source)' : field?.name === 'template' ? 'template_id' : "''"

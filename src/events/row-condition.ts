@@ -1,6 +1,6 @@
 /*
- * Any clause of a query as an SQL condition that is evaluated for each row of `events`. It is never NULL, so that its negation
- * is its complement.
+ * Converts any clause of a query into an SQL condition for each row of `events`. The condition is
+ * never NULL, so that its negation is its complement.
  */
 
 import type { Comparison, Query, ValueTest } from '../query/ast.js'
@@ -14,10 +14,10 @@ export interface RowContext {
   readonly bind: Bind
   /** The end of the time range, which `new` looks back from. */
   readonly endMs: number
-  /** Where rows are judged by when they arrived, `new` looks back from that time of each. */
+  /** The arrival of each row, from which `new` looks back when rows are selected by arrival. */
   readonly arrival?: Arrival
   readonly redirects: Redirects
-  /** A condition that few events fulfil, and no other event is asked for. Default: the time range. */
+  /** A condition that few events meet; only these are of interest. Default: the time range. */
   readonly among?: string
 }
 
@@ -60,7 +60,7 @@ function joined(
   return `(${conditions.join(kind === 'and' ? ' AND ' : ' OR ')})`
 }
 
-/** A column, and how its texts are written for a comparison. */
+/** A column, and the form in which its texts are compared. */
 interface TextColumn {
   readonly sql: string
   readonly isAnyCase: boolean
@@ -154,14 +154,14 @@ function numberTests(column: string, tests: readonly ValueTest[], bind: Bind): s
   return conditions.filter((condition) => condition !== null).join(' OR ')
 }
 
-/** Repeats may arrive a day before their event. */
+/** The repeats; they may arrive a day before their event. */
 const REPEATS =
   'FROM event_occurrences WHERE arrival >= ' +
   'toDate(fromUnixTimestamp64Milli(greatest(0, {arrived_ms:Int64} - 86400000)))'
 const IN_RANGE =
   'events.ts >= fromUnixTimestamp64Milli({from_ms:Int64}) AND events.ts < fromUnixTimestamp64Milli({to_ms:Int64})'
 
-/** An event has the occurrences of its first row, and the repeats that are stored apart. */
+/** A condition on the number of occurrences: that of the event's row plus its repeats. */
 function countCondition(holds: (count: string) => string, among?: string): string {
   const repeats =
     among === undefined ? REPEATS : `${REPEATS} AND id IN (SELECT id FROM events WHERE ${among})`
@@ -180,7 +180,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   w: 604_800_000,
 }
 
-/** SQL of the template with a number, or of the one that it was merged into. */
+/** SQL of a template's number, or of its target when it was merged. */
 export function mapped(template: string, redirects: Redirects, bind: Bind): string {
   const ids = (names: readonly string[]): string =>
     bind('Array(UInt64)', names.map(toTemplateNumber))
@@ -202,7 +202,7 @@ function newCondition(span: string, { bind, endMs, arrival, redirects }: RowCont
   return `${first} + ${bind('Int64', lengthMs / 1000)} >= toUnixTimestamp(${arrival.sql})`
 }
 
-/** Every event has the other fields. */
+/** The conditions of `has` for fields that an event may lack; every event has the others. */
 const HAS: Readonly<Record<string, string>> = {
   source: 'notEmpty(source)',
   environment: 'notEmpty(environment)',

@@ -1,9 +1,10 @@
 import { EVERYTHING, allOf, anyOf, type Query, type TextTest } from '../query/ast.js'
 
 /**
- * Parses the parameter `search`: words, prefixes and quoted phrases, all of which must occur, but for those behind a minus beside
- * others, which must not. Unlike a query it has no other operators and no faults; what has neither letters nor digits is ignored
- * beside other terms, and alone matches nothing.
+ * Parses the parameter `search`: words, prefixes and quoted phrases, which must all occur. Terms
+ * after a minus must not occur, if there are others. Unlike a query it has no other operators and
+ * no syntax errors. A term without letters and digits is ignored beside other terms, and alone
+ * matches nothing.
  */
 export function searchQuery(text: string): Query {
   if (text.trim() === '') return EVERYTHING
@@ -12,7 +13,7 @@ export function searchQuery(text: string): Query {
     const test = phrase === undefined ? toWord(bare) : toPhrase(phrase)
     if (test !== null) (minus === undefined ? wanted : unwanted).push({ kind: 'text', test })
   }
-  // What begins with a minus, such as an option of a program, can be searched alone.
+  // If all terms begin with a minus, they are searched for, such as the option of a program.
   if (wanted.length === 0) return unwanted.length === 0 ? anyOf([]) : allOf(unwanted)
   return allOf([...wanted, ...unwanted.map((node): Query => ({ kind: 'not', node }))])
 }

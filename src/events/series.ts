@@ -163,14 +163,14 @@ export function createSeries(store: Pick<Store, 'query'>, nowMs: () => number = 
   }
 }
 
-/** The newest buckets of a granularity from `from` on. */
+/** The newest buckets of a granularity, from `from` on. */
 interface Newest {
   readonly granularity: Granularity
   readonly rows: readonly QuickRow[]
   readonly from: number
   /** Whether these are all buckets from `from` on. */
   readonly isAll: boolean
-  /** All of the latest bucket is known to lie before now and the clock skew. */
+  /** Whether the whole latest bucket is known to lie before now and the clock skew. */
   readonly isCertain: boolean
 }
 

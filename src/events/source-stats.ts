@@ -24,11 +24,7 @@ const deadSql = statement<
 >('source_dead_letters')
 
 export const createSourceStats = (store: Pick<Store, 'query'>) => ({
-  /**
-   * Totals of those of the sources that have events.
-   *
-   * @param sources null for all
-   */
+  /** The totals of the sources that have events. @param sources null for all */
   totals: async (
     sources: readonly string[] | null,
     signal?: AbortSignal,

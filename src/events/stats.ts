@@ -1,11 +1,10 @@
 /*
- * Metrics of the occurrences of a time range by groups, the greatest of the first metric first. All occurrences of an event have its
- * attributes, so each metric counts an event's value once for each of its occurrences in the range.
- *
- * Every metric is exact. A quantile is a value that occurs: the smallest one that at least so many of the occurrences
- * do not exceed (nearest rank), from the counts of all values and without a sketch.
- *
- * A series has the same metrics by steps of time, for the groups that are returned: these are found first.
+ * Metrics of the occurrences of a time range by groups, in descending order of the first metric.
+ * All occurrences of an event have its attributes, so each metric counts an event's value once for
+ * each of its occurrences in the range. Every metric is exact. A quantile is an actual value: the
+ * smallest one that is at least as large as the given share of the occurrences (nearest rank),
+ * computed from the counts of all values without a sketch. A series has the same metrics by steps
+ * of time for the returned groups, which are determined first.
  */
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
@@ -32,7 +31,7 @@ export interface StatsQuery {
   readonly metrics: readonly Metric[]
   /** Seconds; 0 for no series. */
   readonly stepS: number
-  /** The groups that are returned. */
+  /** The number of groups that are returned. */
   readonly top: number
   readonly names: FieldNames
 }
@@ -79,7 +78,7 @@ export const createStats =
         : await grouped({ store, counter }, query, { range, options })
     })
 
-/** Without groups everything is one group, which may have nothing. */
+/** The result without events: without grouping there is one group, which is empty. */
 const nothingOf = ({ by, metrics }: StatsQuery): Stats =>
   by.length > 0
     ? { groups: [], groupCount: 0 }
@@ -87,7 +86,7 @@ const nothingOf = ({ by, metrics }: StatsQuery): Stats =>
 
 const emptyOf = ({ kind }: Metric): number | null => (kind === 'number' ? null : 0)
 
-/** Rollups may answer what counts by one field. */
+/** Whether the rollups may have the answer: all metrics are counts, by at most one field. */
 const isCounting = ({ by, metrics }: StatsQuery): boolean =>
   by.length <= 1 && metrics.every(({ kind }) => kind === 'count')
 
@@ -192,7 +191,7 @@ interface Ask {
   readonly texts: readonly Condition[]
   readonly stepS: number
   readonly limit: number
-  /** The keys of the groups that are meant; null for all. */
+  /** The keys of the groups to read; null for all. */
   readonly chosen: readonly (readonly string[])[] | null
 }
 

@@ -1,11 +1,12 @@
 /*
- * The messages of the live tail. What a client was not sent yet is merged, so that a slow one gets fewer messages, each for a
- * longer span: `matched` of all messages is what arrived, and `left_out` says how much of it is in no message.
+ * The messages of the live tail. Events that a client has not been sent are merged, so that a slow
+ * one gets fewer messages, each about a longer span. The sum of `matched` over all messages is what
+ * arrived, and `left_out` says how much of it no message contains.
  */
 
 import type { Blocks } from './arrivals.js'
 
-/** A moment among the arrivals. */
+/** A position among the arrivals. */
 export interface TailPosition {
   readonly atMs: number
   readonly blocks: Blocks
@@ -18,17 +19,17 @@ export interface TailRow {
   readonly json: string
 }
 
-/** What arrived in a span and a client was not sent. */
+/** The matching arrivals of a span that a client has not been sent. */
 export interface TailSpan {
   readonly fromMs: number
   /** The end of the span. */
   readonly to: TailPosition
   readonly matched: number
-  /** The newest, newest first. */
+  /** The newest events, newest first. */
   readonly rows: readonly TailRow[]
 }
 
-/** Rows of one message, in characters. A row that is larger alone is left out. */
+/** The most characters of a message's rows. A single larger row is left out. */
 const ROW_CHARS = 262_144
 
 /** @param newer the span that follows `older` */
@@ -59,9 +60,9 @@ function fitting(rows: readonly TailRow[], max: number): readonly TailRow[] {
 export interface TailFault {
   readonly code: string
   readonly message: string
-  /** The wrong field of a message of the client. */
+  /** The field of the client's message that is wrong. */
   readonly path?: string
-  /** Where a query is wrong. */
+  /** The position of the error in a query. */
   readonly position?: number
   readonly length?: number
   readonly suggestion?: string | null

@@ -1,12 +1,11 @@
 /*
- * The live tail: after each stored batch, every distinct question is asked once about what was stored since it was asked last,
- * and the answer goes to all who asked it (arrivals.ts says what "since" is). A client that still has unread messages gets none;
- * what it misses is merged into the next one (tail-messages.ts).
- *
- * A subscription joins between two rounds, so that it sees every arrival after its beginning and none twice. One that resumes gets
- * the arrivals from its watermark to its beginning first, by a question of its own.
- *
- * A stored batch is signalled to all instances. Signals may be lost, so a round also begins every few seconds.
+ * The live tail. After each stored batch, every distinct query is run once for what was stored
+ * since its last run, and the result goes to all its subscribers (arrivals.ts defines "since"). A
+ * client with unread messages gets none; what it misses is merged into its next message
+ * (tail-messages.ts). A subscription starts between two rounds, so that it gets every later arrival
+ * exactly once. One that resumes first gets the arrivals from its watermark to its start, by a
+ * query of its own. A stored batch is signalled to all instances. Signals may be lost, so a round
+ * also begins every few seconds.
  */
 
 import { isPatternError } from '../clickhouse/failure.js'
@@ -35,7 +34,7 @@ export interface TailClient {
   send(text: string): boolean
 }
 
-/** Names in a query stand for what they stand for when it is asked. */
+/** A query together with the current meaning of its names. */
 interface Meaning {
   readonly query: Query
   readonly redirects: Redirects
@@ -44,7 +43,7 @@ interface Meaning {
 export interface TailRequest {
   /** The client's name for the subscription. */
   readonly id: string
-  /** Equal for equal questions. */
+  /** Identifies equal queries. */
   readonly key: string
   readonly meaning: () => Meaning
   /** The most rows of a message. */
@@ -57,7 +56,7 @@ export interface TailDeps {
   readonly signals: Pick<KpiSignals, 'subscribe' | 'onStatus'>
   readonly toItem: (event: ListedEvent) => object
   readonly toWatermark: (position: TailPosition) => string
-  /** Runs the question of a subscription that resumes, as one of the user's. */
+  /** Runs the catch-up query of a subscription under the user's limit of running queries. */
   readonly ask: <T>(userId: string, work: () => Promise<T>) => Promise<T>
   readonly onError: (error: unknown) => void
   /** Default: 500. */
@@ -68,7 +67,7 @@ export interface Tail {
   /** @throws AppError overloaded when there are too many subscriptions or questions */
   subscribe(client: TailClient, request: TailRequest): void
   unsubscribe(client: TailClient, id: string): void
-  /** The client has read some of its messages. */
+  /** Called when the client has read some of its messages. */
   drained(client: TailClient): void
   closed(client: TailClient): void
   /** Called after a stored batch of this instance. */
@@ -80,14 +79,14 @@ export interface Tail {
 
 const INTERVAL_MS = 500
 const FAILED_MS = 2_000
-/** With many questions the rounds are rarer, so that they take a tenth of a core (bench/NOTES.md). */
+/** With many queries the rounds are rarer, so that they take a tenth of a core (bench/NOTES.md). */
 const SHARE = 0.1
 const POLL_MS = 5_000
-/** A question that takes longer than this for what arrived in a moment would never keep up. */
+/** The timeout of a query. One that takes longer for a moment's arrivals would never keep up. */
 const QUESTION_MS = 10_000
-/** A question that fails so often in a row, while ClickHouse answers others, is given up. */
+/** A query that fails this often in a row, while ClickHouse answers others, is dropped. */
 const MAX_FAILURES = 5
-/** A watermark at a client is at most about this old, even when nothing matches. */
+/** The greatest age of a client's watermark, even when nothing matches. */
 const IDLE_MS = 10_000
 const MAX_SUBSCRIPTIONS = 16
 const MAX_SUBSCRIPTIONS_OF_USER = 64
@@ -96,16 +95,16 @@ const MAX_QUESTIONS = 200
 interface Subscription {
   readonly client: TailClient
   readonly request: TailRequest
-  /** Aborted at its end. */
+  /** Aborted when the subscription ends. */
   readonly ended: AbortController
-  /** What the client was not sent yet. */
+  /** What the client has not been sent yet. */
   missed: TailSpan | null
-  /** Its question from the watermark is under way. */
+  /** Whether the query from its watermark is running. */
   isCatchingUp: boolean
   sentAtMs: number
 }
 
-/** A distinct question and those who ask it. */
+/** A distinct query and its subscribers. */
 interface Question {
   readonly key: string
   readonly subscriptions: Set<Subscription>
@@ -225,7 +224,7 @@ class LiveTail implements Tail {
     if (question?.subscriptions.size === 0) this.#questions.delete(key)
   }
 
-  /** Asks every question about what was stored since, then lets those join who wait. */
+  /** Runs every query for what was stored since its last run, then starts waiting subscriptions. */
   async #round(): Promise<void> {
     if (this.#clients.size === 0) return
     const atMs = Date.now()
@@ -272,7 +271,7 @@ class LiveTail implements Tail {
     signal?: AbortSignal,
   ): Promise<Pick<TailSpan, 'matched' | 'rows'>> {
     const asked = { ...meaning(), after, upTo: now.blocks, limit, nowMs: now.atMs }
-    // A question about a long span takes as long as a search may.
+    // A query over a long span may take as long as a search.
     const options = signal === undefined ? { timeoutMs: QUESTION_MS } : { signal, isSearch: true }
     const { matched, events } = await this.#deps.arrivals.read(asked, options)
     return { matched, rows: events.map((event) => this.#toRow(event)) }
@@ -299,7 +298,7 @@ class LiveTail implements Tail {
     const { key, id, resume } = request
     const known = this.#questions.get(key)
     const question = known ?? { key, subscriptions: new Set(), position: now, failures: 0 }
-    // A question that failed in this round is behind.
+    // A query that failed in this round is behind, so nobody can join it.
     if (question.position !== now) return
     this.#joining.delete(subscription)
     this.#questions.set(key, question)
@@ -332,7 +331,10 @@ class LiveTail implements Tail {
     }
   }
 
-  /** Sends what the client has missed, while it reads; those who wait longest come first. */
+  /**
+   * Sends what the client has missed, as long as it reads; subscriptions that wait longest come
+   * first.
+   */
   #flush(client: TailClient): void {
     const nowMs = performance.now()
     const due = [...(this.#clients.get(client)?.values() ?? [])]
@@ -352,7 +354,9 @@ class LiveTail implements Tail {
 const isDue = ({ missed, isCatchingUp, sentAtMs }: Subscription, nowMs: number): boolean =>
   missed !== null && !isCatchingUp && (missed.matched > 0 || nowMs - sentAtMs >= IDLE_MS)
 
-/** ClickHouse counts anew where a shard lost all of its events: then everything there is new. */
+/**
+ * A shard that has lost all of its events counts from the start again, so everything there is new.
+ */
 const sinceOf = (after: Blocks, now: Blocks): Blocks => {
   const known = new Map(after)
   return now.map(([shard, block]) => {
@@ -369,7 +373,7 @@ const isPassing = (error: unknown): boolean =>
 
 const tooMany = (message: string): AppError => new AppError('overloaded', message)
 
-/** What a client is told of a question that was given up. */
+/** The error that subscribers of a dropped query get. */
 function faultOf(error: unknown): { readonly code: string; readonly message: string } {
   if (isPatternError(error))
     return {

@@ -4,7 +4,7 @@ import { templateValues } from '../templates/template-text.js'
 import type { Events } from './events.js'
 import { toFilter } from './filter.js'
 
-/** Variables are counted over this many newest messages. */
+/** The number of newest messages whose variables are counted. */
 const SAMPLED_MESSAGES = 1000
 const SHOWN_VALUES = 10
 

@@ -63,7 +63,7 @@ const hoursSql = statement<{ readonly ids: readonly bigint[]; readonly limit: nu
   'template_hours',
 )
 
-/** Worst first: the worse of two equally frequent severities is the template's. */
+/** From the worst on: of two equally frequent severities the template has the worse one. */
 const SEVERITY_COLUMNS = [
   ['CRITICAL', 'critical'],
   ['ERROR', 'error'],
@@ -82,12 +82,12 @@ const PRIORITY_COLUMNS = [
 export function createTemplateStats(store: Pick<Store, 'query'>, directory: TemplateDirectory) {
   const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
   return {
-    /** How many templates have occurrences; merged ones are one. */
+    /** The number of templates with occurrences; merged ones count as one. */
     known: async (signal?: AbortSignal): Promise<number> => {
       const rows = await store.query(knownSql, {}, options(signal))
       return new Set(rows.map(({ template }) => directory.describe(template)?.id ?? template)).size
     },
-    /** The first templates of an order; a merged template counts for its target. */
+    /** The first templates in an order. A merged template counts for its target. */
     top: async (
       {
         limit,
@@ -113,7 +113,7 @@ export function createTemplateStats(store: Pick<Store, 'query'>, directory: Temp
         .map((row) => toView(row, directory.describe(row.template)))
         .filter((view) => view !== null)
     },
-    /** @returns null when the template is not known or nothing of it is stored */
+    /** @returns null for a template that is unknown or has no stored occurrences */
     one: async (id: string, signal?: AbortSignal): Promise<TemplateView | null> => {
       const template = directory.describe(id)
       if (template === null) return null
@@ -150,7 +150,7 @@ const aliases = (id: string, directory: TemplateDirectory): readonly bigint[] =>
     .map(({ from }) => toNumber(from)),
 ]
 
-/** In an array of parameters a text would be quoted. */
+/** The id as a number, because a text in an array of parameters would be quoted. */
 const toNumber = (hex: string): bigint => BigInt(`0x${hex}`)
 
 function toView(row: TotalsRow, template: DescribedTemplate | null): TemplateView | null {
@@ -178,6 +178,6 @@ function mostFrequent<Name extends string>(
   return name
 }
 
-/** Four decimals, in 0..1: the sum is of floats. */
+/** The mean confidence in 0..1, rounded to four decimals because the sum is of floats. */
 const meanConfidence = ({ confidence_sum: sum, events }: TotalsRow): number =>
   events <= 0 ? 0 : Math.min(1, Math.max(0, Math.round((sum / events) * 10_000) / 10_000))

@@ -1,6 +1,7 @@
 /*
- * What a search for a text comes down to. A word of letters and digits is a token of ClickHouse, which indexes find. Anything
- * else is compared row by row: the indexes then find the whole words within it, and the rows that have those are compared.
+ * The terms of a text search. A word of letters and digits is a token of ClickHouse, which indexes
+ * find. Any other text is compared row by row, in rows that the indexes find by the whole words
+ * within it.
  */
 
 import { isUnspaced, toWords, UNSPACED } from '../model/words.js'
@@ -11,27 +12,27 @@ export type Term =
   | { readonly kind: 'word'; readonly text: string }
   /** The beginning of a word, in lower case. */
   | { readonly kind: 'prefix'; readonly text: string }
-  /** Part of a run of characters of a script without blanks, in lower case. */
+  /** A part of a run of characters of a script without blanks, in lower case. */
   | { readonly kind: 'part'; readonly text: string }
-  /** These characters, in any case. */
+  /** Exactly these characters, in any case. */
   | { readonly kind: 'phrase'; readonly text: string }
   | WordPattern
   | { readonly kind: 'regex'; readonly pattern: string }
 
-/** A word with punctuation within. */
+/** A word that contains punctuation. */
 interface WordPattern {
   readonly kind: 'pattern'
-  /** The word itself. */
+  /** The whole text. */
   readonly text: string
   /** A regular expression of RE2. */
   readonly pattern: string
-  /** The same for a text that is written as JSON. */
+  /** The same pattern for a text that is written as JSON. */
   readonly jsonPattern: string
-  /** Whole words of it. */
+  /** The whole words within it. */
   readonly words: readonly string[]
 }
 
-/** What a text that passes the test has. */
+/** The term that every text which passes the test contains. */
 export function toTerm(test: TextTest): Term {
   switch (test.kind) {
     case 'phrase':
@@ -48,7 +49,7 @@ export function toTerm(test: TextTest): Term {
 }
 
 const PUNCTUATION_AT_START = /^[^\p{L}\p{N}]+/u
-/** The lookbehind keeps it linear. */
+/** Without the lookbehind the search is not linear. */
 const PUNCTUATION_AT_END = /(?<=[\p{L}\p{N}\p{M}])[^\p{L}\p{N}\p{M}]+$/u
 
 function ofWord(text: string, isPrefix: boolean): Term {
@@ -72,13 +73,13 @@ function ofWord(text: string, isPrefix: boolean): Term {
   }
 }
 
-/** Where a word may begin or end: a script without blanks has its words where one likes. */
+/** A word may begin or end beside any character of a script without blanks. */
 const NO_WORD = ['[^\\pL\\pN]', `[${UNSPACED}]`]
 const NO_WORD_OR_DOT = ['[^\\pL\\pN.]', `[${UNSPACED}]`]
-/** The letter of an escape is not one of the word behind it. */
+/** The letter of a JSON escape is not part of the word that follows it. */
 const JSON_ESCAPE = '\\\\[bfnrt]'
 
-/** An address or a version is not part of a longer one. */
+/** An address or version number must not match within a longer one. */
 const startsOf = (text: string): readonly string[] =>
   /^\p{N}+\./u.test(text) ? ['^', ...NO_WORD_OR_DOT, '(?:^|[^\\pN])\\.'] : ['^', ...NO_WORD]
 const endsOf = (text: string): readonly string[] =>
@@ -87,7 +88,7 @@ const endsOf = (text: string): readonly string[] =>
 const oneOf = (patterns: readonly string[]): string =>
   patterns.length === 0 ? '' : `(?:${patterns.join('|')})`
 
-/** The beginning of a word, as a pattern for a text in lower case. */
+/** A word prefix as a pattern for a text in lower case. */
 export const prefixPattern = (prefix: string): string => `(^|[^\\pL\\pN])${prefix}`
 
 /** A word, or the beginning of one, as a pattern for a text in any case. */
@@ -102,7 +103,10 @@ const escaped = (text: string): string => text.replaceAll(/[!-/:-@[-^`{-~]/g, '\
 /** Further words rule out few granules. */
 const MAX_WORDS_WITHIN = 2
 
-/** Whole words that a text with the term has, for the indexes: the longest are the rarest. */
+/**
+ * Whole words within the term, for the indexes. The longest come first, because they are the
+ * rarest.
+ */
 export function wordsWithin(term: Term): readonly string[] {
   if (term.kind === 'word') return [term.text]
   if (term.kind !== 'phrase' && term.kind !== 'pattern') return []
@@ -113,5 +117,5 @@ export function wordsWithin(term: Term): readonly string[] {
   return [...new Set(words)].toSorted((a, b) => b.length - a.length).slice(0, MAX_WORDS_WITHIN)
 }
 
-/** A word between two ASCII separators: a character beyond ASCII may be a letter of the word. */
+/** A word between two ASCII separators. A character beyond ASCII may be a letter of the word. */
 const WHOLE_WORD = /(?<=[^a-z0-9\u0080-\u{10ffff}])[a-z0-9]+(?=[^a-z0-9\u0080-\u{10ffff}])/gu

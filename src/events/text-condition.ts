@@ -1,7 +1,7 @@
 /*
- * Searches for texts as SQL conditions that are evaluated for each row of `events`. A message is stored as a constant text and
- * variables; no word is in both, but other texts may be. `search_words` has all words of an event with characters beyond ASCII, and
- * those of its exception.
+ * Text searches as SQL conditions for each row of `events`. A message is stored as a constant text
+ * and variables; a word is entirely in one of them, but other texts may span both. `search_words`
+ * has all words of an event with characters beyond ASCII, and those of its exception.
  */
 
 import { isUnspaced } from '../model/words.js'
@@ -9,9 +9,9 @@ import type { Bind } from './bind.js'
 import { prefixPattern, wordPattern, wordsWithin, type Term } from './terms.js'
 
 /**
- * In message, host, trace id or exception.
+ * A match in message, host, trace id or exception.
  *
- * @param hosts all names of hosts with a pattern, where they are known
+ * @param hosts the known host names that match, if they were looked up
  */
 export function anywhere(term: Term, bind: Bind, hosts?: readonly string[]): string {
   switch (term.kind) {
@@ -50,19 +50,23 @@ function inTexts(
     if (column === 'host' && hosts !== undefined) return `host IN ${bind('Array(String)', hosts)}`
     if (words.length === 0) return `(notEmpty(${column}) AND ${matches(column, pattern)})`
     const known = words.map((word) => hasWordIn([column], word, bind))
-    // ClickHouse compiles the pattern for the names of hosts of each part, a millisecond each, unless they are plain texts.
+    // ClickHouse compiles a pattern once for each part, a millisecond each, unless it is a plain
+    // text.
     return `(${[...known, matches(`CAST(${column}, 'String')`, pattern)].join(' AND ')})`
   })
   return `(${inMessage(term, bind)}) OR ${others.join(' OR ')}`
 }
 
-/** The tags of an event with an exception are JSON, and its words are below a line end of `search_words`. */
+/**
+ * An event with an exception has its tags as JSON, and the exception's words follow a newline in
+ * `search_words`.
+ */
 function inException(term: Term, condition: string, bind: Bind): string {
   const words = wordsWithin(term).map((word) => `hasToken(search_words, ${bind('String', word)})`)
   return `(${[`position(search_words, '\\n') > 0`, ...words, condition].join(' AND ')})`
 }
 
-/** In the message alone. */
+/** A match in the message only. */
 export function inMessage(term: Term, bind: Bind): string {
   switch (term.kind) {
     case 'word': {
@@ -96,7 +100,10 @@ const matches = (column: string, pattern: string): string => `match(${column}, $
 
 const hasPart = (part: string): string => `position(search_words, ${part}) > 0`
 
-/** A whole word of some columns; it may be of another one when it has characters beyond ASCII. */
+/**
+ * A whole word in some columns. A word with characters beyond ASCII is also looked up in
+ * `search_words`, and may then be in another column.
+ */
 function hasWordIn(columns: readonly string[], text: string, bind: Bind): string {
   const word = bind('String', text)
   if (isUnspaced(text)) return hasPart(word)
@@ -110,7 +117,10 @@ const holds = (column: string, text: string): string =>
 const inPart = (text: string): string =>
   `(${holds('constant_text', text)} OR ${holds('variables', text)})`
 
-/** A run of letters and digits is in the constant text or in a variable; separators may be where the two meet. */
+/**
+ * A run of letters and digits is either in the constant text or in a variable; separators may span
+ * both.
+ */
 function phraseInMessage(text: string, bind: Bind): string {
   const runs = [...new Set(text.match(/[A-Za-z0-9\u0080-\u{10ffff}]+/gu))]
   const parts = runs.map((run) => inPart(bind('String', run)))
@@ -118,14 +128,14 @@ function phraseInMessage(text: string, bind: Bind): string {
   return `(${[...parts, holds('message', bind('String', text))].join(' AND ')})`
 }
 
-/** Row by row, `hasToken` is faster than `tokens`, which the indexes require. */
+/** `hasToken` is faster row by row than `tokens`, which the indexes need. */
 export const wordPlaces = (word: string): readonly string[] => [
   `hasToken(lower(variables), ${word})`,
   `(notEmpty(trace_id) AND hasToken(lower(trace_id), ${word}))`,
   `(notEmpty(search_words) AND hasToken(search_words, ${word}))`,
 ]
 
-/** A substring search is many times faster than the pattern, so it comes first. */
+/** The substring search is many times faster than the pattern, so it comes first. */
 export const prefixPlaces = (prefix: string, pattern: string): readonly string[] => [
   `(positionCaseInsensitive(variables, ${prefix}) > 0 AND match(lower(variables), ${pattern}))`,
   `(notEmpty(trace_id) AND match(lower(trace_id), ${pattern}))`,

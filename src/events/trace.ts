@@ -17,7 +17,7 @@ export interface Span {
   readonly parentSpanId: string
   /** Whether the parent is in the trace. */
   readonly hasParent: boolean
-  /** Of a root 0. */
+  /** The depth in the tree; 0 for a root. */
   readonly depth: number
   /** Null when the span has none. */
   readonly durationMs: number | null
@@ -30,7 +30,7 @@ export interface Trace {
   /** Each is followed by its children, which are in the order of time. */
   readonly spans: readonly Span[]
   readonly hasMoreSpans: boolean
-  /** The events that are no spans, the oldest first. */
+  /** The events that are no spans, oldest first. */
   readonly logs: readonly ListedEvent[]
   readonly hasMoreLogs: boolean
 }
@@ -46,7 +46,10 @@ export interface TraceQuery {
 
 export const MAX_SPANS = 2_000
 export const MAX_LOGS = 1_000
-/** A longer span, such as one in nanoseconds, has no end that a date can hold. */
+/**
+ * The longest duration. A longer one, such as one in nanoseconds, would end beyond the range of
+ * dates.
+ */
 const MAX_DURATION_MS = END_MS
 
 type ReadPage = (query: EventQuery, signal?: AbortSignal) => Promise<EventPage>
@@ -120,7 +123,7 @@ function toTree(events: readonly ListedEvent[]): readonly Span[] {
   return spans
 }
 
-/** The first of the spans above one that name each other as parents. */
+/** Finds a span in a cycle of parents, which becomes a root. */
 function inCycleAbove(
   event: ListedEvent,
   parentOf: (event: ListedEvent) => ListedEvent | null,
@@ -154,7 +157,7 @@ function toSpan(
   }
 }
 
-/** As the query language does, the tree compares ids of spans in any case. */
+/** Span ids are compared in any case, as in the query language. */
 const parentIdOf = (event: ListedEvent): string => textTag(event, 'parent_span_id')
 
 function textTag({ tags }: ListedEvent, name: string): string {

@@ -11,7 +11,7 @@ export interface WholeHours {
 const END_S = END_MS / SECOND_MS
 const HOUR_MS = HOUR_S * SECOND_MS
 
-/** Hours after all times: none. */
+/** No hours. */
 export const NO_HOURS: WholeHours = { fromS: END_S, untilS: END_S }
 
 interface Range {
@@ -21,7 +21,9 @@ interface Range {
   readonly toMs: number
 }
 
-/** The whole hours of a range after `sinceMs`: for these `template_stats` has the number of events. */
+/**
+ * The whole hours of a range after `sinceMs`, of which `template_stats` has the number of events.
+ */
 export function wholeHours({ filter, fromMs, toMs }: Range, sinceMs: number): WholeHours {
   const fromS = Math.ceil(Math.max(fromMs, sinceMs) / HOUR_MS) * HOUR_S
   const untilS = Math.min(Math.floor(toMs / HOUR_MS) * HOUR_S, END_S)
