@@ -14,27 +14,27 @@ import { MissList } from './miss-list.js'
 import { writeLanding, type WideRow } from './landing-block.js'
 import { type LinesRead, ProtobufRecords, type SyslogMessages, TEXTS_BYTES } from './record-rows.js'
 
-/** The templates that are known. */
+/** Looks up the known templates. */
 export interface KnownTemplates {
   /** @returns 0 when unknown */
   templateNo(lo: number, hi: number): number
-  /** Changes when templates get other numbers, which is between two blocks. */
+  /** Changes when templates are renumbered, which happens only between two blocks. */
   templateGeneration(): number
   /** See `model/stored-message.ts`. @returns no bytes when the template's messages are stored whole */
   constantText(templateNo: number): Uint8Array
 }
 
-/** What makes two messages one event. */
+/** How messages are compared for deduplication. */
 export interface Identity {
   /** Four random numbers, the same for all threads, so that senders cannot construct collisions. */
   readonly seed: readonly number[]
-  /** Paths of attributes (`req.id`) in which messages of one event may differ; at most 64. */
+  /** Paths of attributes (`req.id`) that deduplication ignores; at most 64. */
   readonly ignoredTags: readonly string[]
   /** False when every message is an event of its own. */
   readonly isDeduplicated: boolean
 }
 
-/** What happens to the messages of a source in one body. */
+/** What is done with the messages of a source in a body. */
 export type Admission = 'store' | 'drop' | 'parse'
 const ADMISSION = {
   store: layout.STORE_MESSAGES,
@@ -42,9 +42,9 @@ const ADMISSION = {
   parse: layout.PARSE_MESSAGES,
 } as const
 
-/** Limit of distinct sources, hosts, levels and so on that a thread caches across blocks. */
+/** The most distinct sources, hosts, levels and so on that a thread caches across blocks. */
 const MAX_WORDS = 65_536
-/** Limit of the bytes of them: the paths of attributes are long. */
+/** The most bytes of the cached texts: the paths of attributes are long. */
 const MAX_WORD_BYTES = 16 * 1024 * 1024
 
 /** The environment and the source of lines that name none, and the numbers of these texts and of the empty text as words. */
@@ -63,7 +63,7 @@ interface Defaults {
  */
 export class BlockEncoder {
   readonly #kernel: Kernel
-  /** Adds the records of the last body that are messages of protobuf. */
+  /** Adds the records of a body of protobuf messages. */
   readonly protobuf: ProtobufRecords
   /** Finds the level in a message, for a record that has no level of its own. */
   readonly levelOf = createLevelOfMessage()
@@ -73,7 +73,7 @@ export class BlockEncoder {
   /** Search words of decoded messages with characters beyond ASCII. */
   #wide: WideRow[] = []
   readonly #wordOf = new Map<string, number>()
-  /** By template: its last constant text, and 1 + the number of the word that it is. */
+  /** By template: its last constant text, and 1 + the number of that text in the word table. */
   #constantTexts: ({ readonly text: Uint8Array; readonly word: number } | undefined)[] = []
   #templateGeneration = 0
   readonly #seed = new Int32Array(2)
@@ -83,7 +83,10 @@ export class BlockEncoder {
   #modelVersion = ''
   #bodyBytes = 0
   #attributesLeftOut = 0
-  /** The defaults of the last body and their words; null after words were renumbered. */
+  /**
+   * The defaults of the last body as numbers in the word table; null after the table was
+   * renumbered.
+   */
   #defaults: Defaults | null = null
 
   constructor(templates: KnownTemplates, { seed, ignoredTags, isDeduplicated }: Identity) {
@@ -192,7 +195,8 @@ export class BlockEncoder {
   }
 
   /**
-   * Adds documents of a bulk request whose action lines were seen before, up to the first that must be parsed.
+   * Adds documents of a bulk request whose action lines have been seen before, up to the first that
+   * must be parsed.
    *
    * @returns also the numbers of their action lines; they are overwritten by the next call
    */
@@ -220,7 +224,11 @@ export class BlockEncoder {
     return { next, accepted: kernel.calls.acceptedLines(), dropped: kernel.calls.droppedLines() }
   }
 
-  /** Makes a line of the body a head of records. @param source is that of records that name none */
+  /**
+   * Sets a line of the body as the head of the next records.
+   *
+   * @param source the source of records that name none
+   */
   setHead(from: number, to: number, no: number, source: string): void {
     this.#kernel.calls.setHead(from, to - from, no, this.#word(source))
   }
@@ -334,14 +342,17 @@ export class BlockEncoder {
     return state
   }
 
-  /** Whether WebAssembly hashes these tags in any order. */
+  /** Whether WebAssembly can hash these tags independently of their order. */
   #areFlat(tags: object, text: string): boolean {
     if (Object.values(tags).some(isObject)) return false
     const { at, messageBytes } = this.#placeTexts([text])
     return this.#kernel.calls.areFlatTags(at, messageBytes) !== 0
   }
 
-  /** What identifies an event in place of its tags, so that their order does not count; '' for the tags as they are. */
+  /**
+   * The text that identifies an event in place of its tags, so that their order does not matter; ''
+   * when the tags can be used as they are.
+   */
   #identityOf({ dedupKey, tags }: CanonicalEvent, text: string): string {
     if (tags === null || dedupKey !== '') return ''
     return this.#areFlat(tags, text) ? '' : sortedJson(tags, this.#ignoredTags)
@@ -435,18 +446,18 @@ const NO_TAGS: StoredTags = { names: '', values: '', text: '', leftOut: 0 }
 const READY_MADE = 0x5bd1e995
 
 /**
- * Returns the words that no other index has: those of a record with characters beyond ASCII, and below them those of its
- * exception. '' for most records.
+ * The search words of a record: its words if it has characters beyond ASCII, and after a newline
+ * those of its exception. '' for most records.
  */
 function searchWords(event: CanonicalEvent, messageBytes: number): string {
   const own = wideWords(event, messageBytes)
   if (event.exception === '') return own
-  // The line end tells a search that the tags have an exception.
+  // The newline shows a search that the tags have an exception.
   return `${own}\n${[...new Set(toWords(event.exception))].join(' ')}`
 }
 
 function wideWords(event: CanonicalEvent, messageBytes: number): string {
-  // UTF-8 is longer than UTF-16 when some character is not ASCII.
+  // A text that is longer in UTF-8 than in UTF-16 has characters beyond ASCII.
   const ascii =
     messageBytes === event.message.length && isAscii(event.host) && isAscii(event.traceId)
   if (ascii) return ''

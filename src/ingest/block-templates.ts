@@ -15,23 +15,29 @@ interface BlockTemplatesDeps {
 }
 
 /**
- * What is learned in one turn of the event loop takes some milliseconds, and what is mined in one task some more; a body may
- * have tens of thousands of new templates.
+ * The templates that are learned at once take some milliseconds of the event loop, and those mined
+ * in one task a few more; a body may have tens of thousands of new templates.
  */
 const LEARNED_AT_ONCE = 250
 
-/** The templates of the pipeline's blocks, by number, and the rows of them that are to be stored. */
+/** The templates of the pipeline's blocks, by number, and their rows that are to be stored. */
 export class BlockTemplates {
   readonly #deps: BlockTemplatesDeps
   #unsaved: TemplateRow[] = []
-  /** The end of what is being learned: the miner's results in their order. It never rejects. */
+  /**
+   * The end of the current learning, in which results of the miner are applied in their order. It
+   * never rejects.
+   */
   #learning: Promise<void> = Promise.resolve()
 
   constructor(deps: BlockTemplatesDeps) {
     this.#deps = deps
   }
 
-  /** Has the miner find the templates of the signatures that no thread knew, some at a time: those of other bodies go between. */
+  /**
+   * Sends unknown signatures to the miner, some at a time, so that those of other bodies get their
+   * turn.
+   */
   async resolve(
     { sources, templateNos }: Pick<RowBlock, 'sources' | 'templateNos'>,
     misses: MissBlock,
@@ -41,7 +47,8 @@ export class BlockTemplates {
     for (let from = 0; from < nos.length; from += LEARNED_AT_ONCE) {
       const some = missTask(sources, misses, from)
       const mined = await pool.resolve(some, () => templates.numbered())
-      // Before the next ones, because a miner that is replaced meanwhile is restored with what was learned.
+      // Learned before the next ones are mined, because a miner that is replaced meanwhile is
+      // restored from what was learned.
       await this.#learn(mined.changes)
       nos.set(mined.nos, from)
       for (const [i, no] of mined.nos.entries()) {
@@ -54,7 +61,7 @@ export class BlockTemplates {
     })
   }
 
-  /** Has the miner adopt the templates of other instances. @returns whether there are rows to store */
+  /** Passes templates of other instances to the miner. @returns whether there are rows to store */
   async adopt(records: readonly TemplateRow[]): Promise<boolean> {
     const { pool, templates } = this.#deps
     const changes = await pool.adopt(records, () => templates.numbered())
@@ -65,16 +72,18 @@ export class BlockTemplates {
     return changes.some(({ isNews }) => isNews)
   }
 
-  /** Drops the forgotten templates and numbers the others anew. Called when nothing holds a number. */
+  /**
+   * Drops the forgotten templates and renumbers the others. Called when no block holds a number.
+   */
   async renumber(): Promise<void> {
     const { pool, templates } = this.#deps
     const kept = templates.kept()
-    // When this fails, the old numbers hold, and the miner is restored with them.
+    // If this fails, the old numbers stay valid, and the miner is restored with them.
     const nos = await pool.restore(kept)
     templates.renumber(kept, nos)
   }
 
-  /** Adds the templates of a block that must be stored again. */
+  /** Marks the templates of a block as used, and queues those that must be stored again. */
   use({ templateNos }: RowBlock): void {
     this.#unsaved.push(...this.#deps.templates.takeUnsaved(templateNos).map(toTemplateRow))
   }

@@ -4,7 +4,7 @@ import type { DeadBlock } from '../writer/dead-letter-encoder.js'
 import type { ReplyText } from './reply-text.js'
 import type { Verdicts } from './verdicts.js'
 
-/** Limit of a body of `/ingest` in bytes, before and after decompression. */
+/** The most bytes of a body of `/ingest`, before and after decompression. */
 export const INGEST_BYTES = 16 * 1024 * 1024
 
 /** A format that a protocol's parser reads: `otlp/logs`. */
@@ -19,10 +19,10 @@ export const isOfProtocol = (format: BodyFormat): format is ProtocolFormat => fo
 export interface BodyTask {
   readonly format: BodyFormat
   readonly bytes: Uint8Array | null
-  /** How `bytes` are compressed. */
+  /** The compression of `bytes`. */
   readonly coding: ContentCoding
   readonly events: readonly CanonicalEvent[] | null
-  /** The name of the protocol, `upload`, `webhook` or `replay`, as dead letters are listed. */
+  /** The protocol in lists of dead letters: its name, `upload`, `webhook` or `replay`. */
   readonly protocol: string
   /** The source of every message; null = each message names its own. */
   readonly source: string | null
@@ -32,20 +32,20 @@ export interface BodyTask {
   readonly defaultSource: string
   /** The source that the request names for records without one; '' for none. */
   readonly requestSource: string
-  /** What the parser of a protocol reads of the request, as a query string. */
+  /** The parameters of the request for the protocol's parser, as a query string. */
   readonly params: string
-  /** Whether it was stored before: it is read for its reply only. */
+  /** Whether the body was stored before; it is then read only for its reply. */
   readonly isRepeat: boolean
-  /** Keys of its records that were stored before. */
+  /** Keys of records of the body that were stored before. */
   readonly repeats: ReadonlySet<string>
   /** Sources that the sender's key may write; null = any. */
   readonly allowedSources: readonly string[] | null
-  /** Records of other sources are rejected one by one; else they refuse the body as a whole. */
+  /** Whether records of other sources are rejected one by one instead of the whole body. */
   readonly deniesRecords: boolean
   /** Whether dead letters keep the raw text (never for uploads). */
   readonly keepRaw: boolean
   readonly maxRows: number
-  /** The zone of times that name none; null = that of the task. */
+  /** The zone of times without one; null = that of the task. */
   readonly timeZone: string | null
   readonly verdicts: Verdicts
 }
@@ -78,22 +78,22 @@ export interface BodyResult {
   readonly dropped: number
   /** Size of the body, decompressed. */
   readonly bytes: number
-  /** Time that the thread took for it. */
+  /** The time that a thread took for the body. */
   readonly ms: number
   readonly errors: readonly LineError[]
-  /** Distinct sources of the accepted messages. */
+  /** The distinct sources of the accepted messages. */
   readonly sources: readonly string[]
-  /** Keys of the accepted records that their sender may repeat. */
+  /** The ids of accepted records, by which their sender may repeat them. */
   readonly ids: readonly string[]
   /** The times of the first and last event of an uploaded file. Null when it has no events, and for other bodies. */
   readonly span: TimeSpan | null
-  /** Why the body was refused as a whole; then nothing of it is in the block. */
+  /** Why the whole body was refused; nothing of it is in the block then. */
   readonly refusal: BodyRefusal | null
-  /** The reply of protocols whose replies name each record; else null. */
+  /** The reply of a protocol whose replies name each record; else null. */
   readonly reply: ReplyText | null
 }
 
-/** The errors of a body as a whole. */
+/** The reasons for refusing a whole body. */
 export const REFUSALS = [
   'source_not_allowed',
   'validation_error',
@@ -129,10 +129,13 @@ export interface RowBlock {
   /** 0 = the signature is unknown, see `misses`. */
   readonly templateNos: Int32Array
   readonly sources: readonly string[]
-  /** Messages by source and severity: a number for each of SEVERITIES for each of `sources`; never in shared memory. */
+  /**
+   * The number of messages by source and severity: one for each of SEVERITIES for each of
+   * `sources`. Never in shared memory.
+   */
   readonly occurrences: Uint32Array
   readonly misses: MissBlock | null
-  /** Values of tags beyond the bounds of attributes, of the messages that were parsed. */
+  /** The number of attribute values beyond the bounds, in messages that were parsed. */
   readonly attributesLeftOut: number
 }
 
@@ -146,7 +149,7 @@ export interface PatchOffsets {
   readonly templateId: number
 }
 
-/** Signatures that no thread knows, each once, for the miner. */
+/** Signatures that are not known yet, each once, for the miner. */
 export interface MissBlock {
   /** Two numbers per miss. */
   readonly signatures: Int32Array
@@ -156,7 +159,7 @@ export interface MissBlock {
   readonly sourceIndexes: Uint32Array
   /** 1 = the bytes are a ready-made template. */
   readonly readyMade: Uint8Array
-  /** Rows without a template, and the miss of each. */
+  /** The rows without a template, and the index of the miss of each. */
   readonly rows: Uint32Array
   readonly missOfRow: Uint32Array
 }
@@ -164,15 +167,18 @@ export interface MissBlock {
 export interface BlockResult {
   readonly block: RowBlock | null
   readonly dead: DeadBlock | null
-  /** The results of the first bodies of the task; the others were not encoded, because these took long. */
+  /**
+   * The results of the first bodies of the task. The others were not encoded, because these took
+   * too long.
+   */
   readonly bodies: readonly BodyResult[]
-  /** The time of arrival that the rows and dead letters have. */
+  /** The time of arrival in the rows and dead letters. */
   readonly receivedAtMs: number
 }
 
 /** A result with its block's memory. */
 export interface EncodedBlock extends BlockResult {
-  /** Keeps the bytes of the block until `release`; the side arrays are no longer readable. */
+  /** Keeps the bytes of the block until `release`; the side arrays become unreadable. */
   readonly retain: () => void
   /** Releases the block; called once, after or without `retain`. */
   readonly release: () => void

@@ -25,9 +25,10 @@ import { TASK_MS } from './fair-queue.js'
 import { SpentTime } from './spent-time.js'
 
 /**
- * Encodes the bodies of a task as one block of landing rows and one of dead letters. Files are decoded first, because a
- * late row may refuse the whole file; bodies of `/ingest` are decoded directly into the block, which is encoded again
- * without a body that turns out to be refused. There is one encoder per thread.
+ * Encodes the bodies of a task as one block of landing rows and one of dead letters. Files are
+ * decoded first, because a late row may refuse the whole file. Bodies of `/ingest` are decoded
+ * directly into the block; when one turns out to be refused, the block is encoded again without it.
+ * There is one encoder per thread.
  */
 export class BodyEncoder {
   readonly #encoders: BodyEncoders
@@ -40,7 +41,7 @@ export class BodyEncoder {
   }
 
   /**
-   * Encodes the first bodies of a task: all that it gets to within `taskMs`, and at least one.
+   * Encodes the first bodies of a task: those that are done within `taskMs`, and at least one.
    *
    * @param slice memory for the block, used if it is large enough
    */
@@ -123,7 +124,7 @@ export class BodyEncoder {
   }
 }
 
-/** What the bodies of a task are decoded with. */
+/** The context in which the bodies of a task are decoded. */
 interface At {
   readonly task: BlockTask
   readonly nowMs: number
@@ -140,7 +141,7 @@ interface Job extends At {
 interface OpenedBody {
   readonly body: BodyTask
   readonly file: DecodedFile | null
-  /** Time that the thread spent on it. */
+  /** The time that the thread has spent on it. */
   ms: number
   refusal: BodyRefusal | null
 }
@@ -211,7 +212,10 @@ async function openBody(
   }
 }
 
-/** Files are compressed as their sender says; bodies of requests also without saying it. */
+/**
+ * The compression of a body. Files are decompressed only as declared, bodies of requests also
+ * without a declaration.
+ */
 const codingOf = ({ format, bytes, coding }: BodyTask): ContentCoding =>
   format === 'ingest' || format === 'text' || isOfProtocol(format)
     ? sniffCoding(bytes ?? NO_BYTES, coding)
@@ -317,7 +321,7 @@ function toRefusal(error: unknown): BodyRefusal {
   return { code, message: error.message }
 }
 
-/** A replay keeps its dead letter; anything else that nobody can read is not kept. */
+/** The refusal of a body that cannot be decompressed or decoded. A replay keeps its dead letter. */
 const UNREADABLE: BodyRefusal = {
   code: 'bad_request',
   message: 'no line of the body is JSON; lines of text are sent with Content-Type: text/plain',

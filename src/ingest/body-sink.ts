@@ -16,9 +16,12 @@ import type { Member, ProtobufForm, RecordTaker, SyslogMessages } from './record
 import type { ReplyWriter } from './protocols/protocol.js'
 import { verdictOf } from './verdicts.js'
 
-/** Limit of errors in a reply. */
+/** The most errors in a reply. */
 const REPORTED_ERRORS = 20
-/** Sources of one body; the main thread decides on each of them. As many as a key may register by default. */
+/**
+ * The most sources of one body, each of which the main thread checks. It is the number that a key
+ * may register by default.
+ */
 const SOURCES_PER_BODY = 10_000
 const INFO = SEVERITIES.indexOf('INFO')
 
@@ -36,19 +39,19 @@ export class BodySink implements EventSink, RecordTaker {
   #accepted = 0
   #rejected = 0
   #dropped = 0
-  /** Lines that are not JSON. */
+  /** The number of lines that are not JSON. */
   #unreadable = 0
   /** The first source that the body's key may not write. */
   denied: string | null = null
-  /** Ids of the accepted records that their sender may repeat. */
+  /** The ids of the accepted records, by which their sender may repeat them. */
   readonly #ids: string[] = []
-  /** Those of all bodies of the block. */
+  /** The ids of the records of all bodies of the block. */
   readonly #blockIds: Set<string>
   #nextId: string | null = null
   /** Writes the reply; null for a protocol whose replies name no records. */
   replyWriter: ReplyWriter | null = null
 
-  /** @param blockIds the ids of the records that the block has, to which those of the body are added */
+  /** @param blockIds the ids of the records of the block, to which those of the body are added */
   constructor(encoders: BodyEncoders, body: BodyTask, blockIds: Set<string>) {
     this.#encoders = encoders
     this.#body = body
@@ -171,7 +174,7 @@ export class BodySink implements EventSink, RecordTaker {
     this.#blockIds.add(id)
   }
 
-  /** What came of the body. */
+  /** The counts of the body's messages by outcome. */
   counts() {
     const [accepted, rejected, dropped] = [this.#accepted, this.#rejected, this.#dropped]
     return {

@@ -9,7 +9,7 @@ export interface WindowBatch {
   /** Two per row. */
   readonly hashes: Int32Array
   readonly tsMs: Float64Array
-  /** Number of the source, for `forget`. */
+  /** The number of the row's source, for `forget`. */
   readonly owners: Uint32Array
   /** 1 = the row is a new event. */
   readonly begins: Uint8Array
@@ -34,7 +34,10 @@ export class DedupWindow {
   readonly #rows: number
   #batch: WindowBatch
 
-  /** @param lastSerial entries have serial numbers of 32 bits, which are reduced when they exceed this one */
+  /**
+   * @param lastSerial the greatest serial number of an entry; they have 32 bits and are renumbered
+   * above it
+   */
   constructor(windowMs: number, maxEntries: number, lastSerial = 2 ** 31 - 1) {
     const { calls } = this.#kernel
     calls.openWindow(windowMs, maxEntries, lastSerial)

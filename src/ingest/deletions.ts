@@ -42,7 +42,7 @@ interface Erased {
   readonly insights: Insights
   readonly records: WorkRecords
   readonly applications: Applications
-  /** Counts begin anew after what it runs. */
+  /** Runs a deletion; the counts of the ledger restart after it. */
   readonly deleting: <T>(work: () => Promise<T>) => Promise<T>
 }
 
@@ -64,10 +64,10 @@ export interface ClearedAll {
   readonly dead_letters: number
 }
 
-/** The answer to a deletion by query. */
+/** The reply to a deletion by query. */
 export interface DeletedEvents {
   readonly deleted: number
-  /** What matches still, because the time of one request was over. */
+  /** The matches that are left, because the time of one request was over. */
   readonly remaining: number
 }
 
@@ -138,9 +138,9 @@ interface DeletionDeps {
   readonly events: Pick<Events, 'removal' | 'rangeOf'>
   readonly sequencer: Pick<Sequencer, 'forgetAll'>
   readonly newToken: () => string
-  /** Null for the only instance on its database. */
+  /** Null for a single instance. */
   readonly shared: SharedChanges | null
-  /** Why events of cold storage can't be deleted now; null when they can. */
+  /** Why events in cold storage cannot be deleted now; null when they can. */
   readonly coldFault: () => string | null
   /** Resolves when no client can read the deleted data. */
   readonly onDeleted: () => Promise<void>
@@ -148,14 +148,17 @@ interface DeletionDeps {
 
 export type Deletions = ReturnType<typeof createDeletions>
 
-/** Events that one command deletes: their ids and rows are in one record of the WAL. */
+/** The most events that one command deletes: their ids and rows are in one record of the WAL. */
 const EVENTS_AT_ONCE = 10_000
-/** Of one deletion. */
+/** The most events of one deletion. */
 const MOST_EVENTS = 1_000_000
-/** A request has 30 s. */
+/** The time for one deletion; a request has 30 s in all. */
 const DELETE_MS = 18_000
 
-/** Lease of the lock, which is renewed. An instance that dies blocks the deletions of the others for this long. */
+/**
+ * The lease of the lock, which is renewed. After an instance died, the others can delete nothing
+ * for this long.
+ */
 const LOCK_MS = 15_000
 
 export function createDeletions(deps: DeletionDeps) {
@@ -189,12 +192,11 @@ export function createDeletions(deps: DeletionDeps) {
         return result as DeletedSources // the result of `execute` for this kind
       }),
     /**
-     * Deletes the events of a question, if they are as many as expected.
-     *
-     * 1. No later message repeats an earlier event, on all instances, and what repeats one already is stored.
-     * 2. The events are counted.
-     * 3. Some at a time: their ids and the rows that take them out of the rollups are read, and put into the write-ahead log
-     *    with the command that deletes them. So each of them is counted and stored, or neither, whatever dies.
+     * Deletes the events of a query if their number is as expected. 1. On all instances, later
+     * messages no longer repeat earlier events, and repeats so far are stored. 2. The events are
+     * counted. 3. In batches, their ids and the rows that subtract them from the rollups are read,
+     * and put into the WAL together with the command that deletes them. Each event is therefore
+     * subtracted and deleted, or neither, whatever crashes.
      *
      * @throws AppError count_mismatch, dependency_unavailable
      */
@@ -209,7 +211,7 @@ export function createDeletions(deps: DeletionDeps) {
         if (all.length !== expected) throw mismatch(expected, all.length)
         let deleted = 0
         let [nowMs, longestMs] = [performance.now(), 0]
-        // No piece is begun that would end too late if it took as long as the slowest so far.
+        // No batch is begun that could end too late, by the duration of the slowest so far.
         while (deleted < all.length && nowMs - startedMs + longestMs < DELETE_MS) {
           const ids = all.slice(deleted, deleted + EVENTS_AT_ONCE)
           await deleteSome(ids)
@@ -231,7 +233,7 @@ export function createDeletions(deps: DeletionDeps) {
   }
 }
 
-/** A deletion that waits for cold storage would hold up all rows behind it in the write-ahead log. */
+/** A deletion that waited for cold storage would delay all rows behind it in the WAL. */
 const lockUnlessAway =
   ({ withLock, coldFault }: Pick<DeletionDeps, 'withLock' | 'coldFault'>): WithLock =>
   async (key, ttlMs, work) => {

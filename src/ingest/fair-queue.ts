@@ -1,34 +1,37 @@
 /** A body that waits for a worker. */
 export interface FairJob {
-  /** Who sent it; its bodies share one share. */
+  /** The sender, whose bodies have one share together. */
   readonly owner: string
   readonly bytes: number
-  /** Time that a worker is expected to need; set by the queue. */
+  /** The estimated time of a worker; set by the queue. */
   estimatedMs: number
 }
 
 /** Measured by bench/flow/ingest.ts: smaller tasks spread better over the threads, larger ones save messages to threads. */
 const TASK_BYTES = 2 * 1024 * 1024
 export const TASK_BODIES = 512
-/** A task of several bodies takes about this time at most; a single body may take longer. */
+/** The most time that a task of several bodies is to take; a single body may take longer. */
 export const TASK_MS = 25
 /**
- * A body that takes longer is not in a task with bodies of others: they would wait for its templates and its place in the log
- * as well.
+ * A body that takes longer is encoded in a task of its own, because others in the task would wait
+ * for its templates and its record in the log as well.
  */
 const SHARED_MS = 2
-/** Assumed of an owner whose bodies were not measured yet; that of records that must be parsed. */
+/**
+ * The estimate for an owner whose bodies were not measured yet; it is that of records that must be
+ * parsed.
+ */
 const FIRST_MS_PER_BYTE = 20e-6
-/** Idle owners are forgotten above this number. */
+/** Above this number of owners, idle ones are forgotten. */
 const REMEMBERED_OWNERS = 1_000
 
 interface Owner<J> {
   /** Jobs from `head` on are waiting. */
   jobs: J[]
   head: number
-  /** Tasks with jobs of this owner that workers have. */
+  /** The number of tasks at the workers with jobs of this owner. */
   tasks: number
-  /** Worker time received, in the time of the queue's clock. */
+  /** The worker time received, in the virtual time of the queue. */
   servedMs: number
   msPerByte: number
 }
@@ -51,7 +54,7 @@ export class FairQueue<J extends FairJob> {
   #length = 0
   #clockMs = 0
 
-  /** @param maxTasks tasks that an owner may have at the workers at once */
+  /** @param maxTasks the most tasks of an owner at the workers */
   constructor(maxTasks: number) {
     this.#maxTasks = maxTasks
   }
@@ -102,7 +105,7 @@ export class FairQueue<J extends FairJob> {
     return jobs
   }
 
-  /** Counts jobs that a worker gets once more. @returns the time that it is expected to need */
+  /** Charges jobs that a worker gets once more. @returns the estimated time */
   again(jobs: readonly J[]): number {
     let ms = 0
     for (const job of jobs) {
@@ -130,7 +133,7 @@ export class FairQueue<J extends FairJob> {
     owner.msPerByte = Math.max(rate, owner.msPerByte * 0.9 + rate * 0.1)
   }
 
-  /** Puts jobs back that a worker did not get to; they are the next of their owners. */
+  /** Puts back jobs that a worker did not get to; they are the next of their owners. */
   putBack(jobs: readonly J[]): void {
     for (const job of jobs.toReversed()) {
       const owner = this.#ownerOf(job)

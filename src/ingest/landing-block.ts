@@ -176,7 +176,7 @@ function dictionary(kernel: Kernel, column: number): string[] {
   return Array.from(kernel.words32(calls.dictionaryAt(column), size), (word) => kernel.word(word))
 }
 
-/** Whether a row has another word than the empty one. */
+/** Whether some row has a text in this column. */
 const hasWord = (kernel: Kernel, column: number): boolean =>
   dictionary(kernel, column).some((word) => word !== '')
 
@@ -211,7 +211,7 @@ function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingInput): num
       longest = Math.max(longest, calls.wordLength(word))
     }
   }
-  // A text is written where three bytes for each of its characters would fit.
+  // Room for a text must exist at three bytes a character before it is written.
   bytes += 2 * longest
   for (const [, column] of TEXT_COLUMNS) bytes += calls.textsLength(column)
   for (const { words } of wide) bytes += words.length * 3 + 5

@@ -6,23 +6,23 @@ import { INGEST_RECORDS, submitOnce } from './protocols/ingest-route.js'
 import { overloaded } from './refusals.js'
 import { keySubmission, type SenderKey, type Submission } from './submission.js'
 
-/** What a listener read from its clients: one or many records that one parser reads. */
+/** A batch of a listener: one or many records for one parser. */
 export interface ListenerBody {
-  /** As metrics and dead letters name it. */
+  /** The protocol in metrics and dead letters. */
   readonly protocol: string
   readonly format: ProtocolFormat
-  /** Not written any more until the result is there. */
+  /** The bytes; they must not change until the result is there. */
   readonly bytes: Uint8Array
   readonly coding?: ContentCoding
-  /** What the parser reads of the connection, as a query string. */
+  /** The parameters of the connection for the parser, as a query string. */
   readonly params?: string
-  /** The id by which the client repeats the body; it is stored once in 300 seconds. */
+  /** The id by which the client repeats the body. Within 300 seconds it is stored once. */
   readonly onceId?: string
   /** Whether nobody waits for the result any more. */
   readonly isAbandoned?: () => boolean
 }
 
-/** The way in for listeners without HTTP. Their records are written with the rights of one ingest key. */
+/** Passes records of listeners without HTTP to the pipeline, with the rights of one ingest key. */
 export interface Listeners {
   /** The key with whose rights the records are written. @returns null when there is no such key */
   readonly key: () => SenderKey | null
@@ -46,7 +46,10 @@ interface ListenerDeps {
   readonly once: Once
 }
 
-/** Clients of a listener show no key, so a flood of theirs must not use up the share of the clients that send with LISTENER_KEY over HTTP. */
+/**
+ * Clients of a listener present no key, so a flood of theirs must not use up the share of the
+ * clients that send with LISTENER_KEY over HTTP.
+ */
 const ownerOf = (network: string): string => `listener ${network}`
 
 export function createListeners({ key, pipeline, once }: ListenerDeps): Listeners {

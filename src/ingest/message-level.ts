@@ -10,8 +10,8 @@ const BRACE = 0x7b
 type LevelOfMessage = (message: string | Uint8Array) => Severity | null
 
 /**
- * Finds the levels of records that name none: that of a log line in JSON, at any place of it, and what another message states at
- * its head. The names in these lines are remembered.
+ * Finds the levels of records that name none: for a log line in JSON a level anywhere in it, for
+ * other messages one at the head. The names in JSON lines are cached.
  */
 export function createLevelOfMessage(): LevelOfMessage {
   const names = new NamePlace()

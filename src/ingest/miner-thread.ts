@@ -15,7 +15,7 @@ export interface MissTask extends Pick<MissBlock, 'bytes' | 'ends' | 'readyMade'
 /** The ingest key that registered each source; sources without one are missing. */
 export type Owners = ReadonlyMap<string, string>
 
-/** What the miner does, with the owners of the sources that it concerns. */
+/** A task of the miner with the owners of its sources. */
 export interface Owned<T> {
   readonly task: T
   readonly owners: Owners

@@ -4,17 +4,20 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { AppError } from '../model/errors.js'
 import { DAY_MS } from '../model/time.js'
 
-/** What is sent again within this time is a repeat. */
+/** A key counts as a repeat for this long. */
 export const WINDOW_MS = 300_000
-/** An instance that dies while it stores blocks repeats for at most this long. */
+/** How long the claims of an instance that died while storing stay in force. */
 const STORING_MS = 20_000
 const POLL_MS = 100
-/** Keys of one turn of the event loop, about 10 ms of work. A body may have 150,000 keys. */
+/**
+ * The keys that are handled in one iteration of the event loop, about 10 ms of work. A body may
+ * have 150,000 keys.
+ */
 const KEYS_AT_ONCE = 1_000
 const STORING = 'storing'
 const STORED = 'stored'
 
-/** The keys of what was stored within the window, shared by all instances. */
+/** The keys that were stored within the window, shared by all instances. */
 export interface SeenKeys {
   get(key: string): Promise<string | null>
   set(key: string, value: string, ttlMs: number): Promise<void>
@@ -27,20 +30,20 @@ export interface Claim {
   /** By key: whether it is new. The others were stored before. */
   readonly isNew: readonly boolean[]
   /**
-   * Called when it is durable: repeats are found from now on. It never rejects.
+   * Called when the message is durable: from now on repeats are detected. It never rejects.
    *
-   * @param keys of what was stored; others are released. Default: all
+   * @param keys the keys of what was stored; others are released. Default: all
    */
   readonly stored: (keys?: ReadonlySet<string>) => Promise<void>
-  /** Called when nothing was stored: the next sender may store it. It never rejects. */
+  /** Called when nothing was stored, so that the next sender may store it. It never rejects. */
   readonly release: () => Promise<void>
 }
 
-/** The key of something that is stored once for a sender; what the sender names is hashed. */
+/** The key of something that is stored once for a sender. The sender's part of it is hashed. */
 export const onceKey = (kind: string, keyId: string, text: string): string =>
   `once:${kind}:${createHash('sha256').update(`${keyId} ${text}`).digest('base64url')}`
 
-/** Lets what senders repeat be stored once. */
+/** Makes what senders repeat be stored once. */
 export interface Once {
   /**
    * Claims keys, each of which is distinct. While another sender stores one of them, it waits for the outcome.
@@ -90,9 +93,9 @@ export function createOnce(seen: SeenKeys, seenHere: SeenKeys): Once {
 }
 
 /**
- * Works on some keys at a time, with a turn of the event loop in between.
+ * Handles some keys at a time and yields to the event loop in between.
  *
- * @param isLast of an outcome after which no further keys are begun
+ * @param isLast whether to stop after an outcome
  */
 async function inTurns<T>(
   keys: readonly string[],
@@ -109,7 +112,7 @@ async function inTurns<T>(
   return outcomes
 }
 
-/** As `inTurns`, where a key that fails must not keep the others back. */
+/** Like `inTurns`, but continues after a key that fails. */
 async function tryInTurns(
   keys: readonly string[],
   work: (key: string) => Promise<void>,
@@ -120,7 +123,7 @@ async function tryInTurns(
 const BEGAN = 'once:began'
 const BEGAN_TTL_MS = 30 * DAY_MS
 
-/** When the state was first used since it was empty. */
+/** When the state was first used since it was last empty. */
 async function beganAtMs(seen: SeenKeys): Promise<number> {
   const found = await seen.get(BEGAN)
   if (found !== null) return Number(found)
@@ -148,7 +151,8 @@ async function claimIn(
     const claimed = keys.filter((_, i) => outcomes[i] === 'new')
     if (!outcomes.includes('busy'))
       return await toClaim({ seen, keys, claimed, value, storedSince })
-    // Two senders that each hold a part would wait for each other.
+    // Releases the claimed keys, because two senders that each hold a part would wait for each
+    // other.
     await tryInTurns(claimed, (key) => seen.delete(key))
     if (Date.now() >= deadline) throw stillBusy()
     await sleep(POLL_MS * (1 + Math.random()))
@@ -158,7 +162,7 @@ async function claimIn(
 interface Claimed {
   readonly seen: SeenKeys
   readonly keys: readonly string[]
-  /** Those that nobody else holds. */
+  /** The keys that nobody else holds. */
   readonly claimed: readonly string[]
   readonly value: string
   readonly storedSince: StoredSince | null
@@ -186,7 +190,10 @@ const stillBusy = (): AppError =>
     retryAfterS: 5,
   })
 
-/** `busy` while another sender stores the same, because this one counts if that one fails. */
+/**
+ * Claims a key. It is `busy` while another sender stores the same, because this one counts if that
+ * one fails.
+ */
 async function claimOne(
   seen: SeenKeys,
   key: string,
@@ -196,7 +203,8 @@ async function claimOne(
   const found = await seen.get(key)
   if (found === null || found === STORING) return 'busy'
   if (isOfNow(found, value)) return 'repeat'
-  // Only the first of those that find an outdated key may delete it, else it could delete a new key.
+  // Of several senders that find an outdated key, only the first may delete it; another could
+  // delete a new key.
   if (!(await seen.setIfAbsent(`${key} ${found}`, 'gone', WINDOW_MS))) return 'busy'
   await seen.delete(key)
   return (await seen.setIfAbsent(key, STORING, STORING_MS)) ? 'new' : 'busy'
@@ -216,8 +224,8 @@ function isOfNow(found: string, value: string): boolean {
 }
 
 /**
- * Lets keys count as stored that an earlier run stored and may not have acknowledged. Shared state may know them, with the epochs
- * of then.
+ * Marks keys as stored that an earlier run stored and may not have acknowledged. The shared state
+ * may know them, with the epochs of that time.
  */
 export async function rememberStored(
   seen: Pick<SeenKeys, 'get' | 'set'>,
@@ -231,7 +239,8 @@ export async function rememberStored(
 }
 
 /**
- * Lets what was sent of these sources be stored again, because their events are being deleted.
+ * Allows what was sent for these sources to be stored again, because their events are being
+ * deleted.
  *
  * @param sources null stands for all sources
  */

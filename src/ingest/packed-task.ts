@@ -20,7 +20,7 @@ export interface PackedTask extends Omit<BlockTask, 'bodies'> {
 
 /** Bodies one after another, in the order of the task. */
 interface Run {
-  /** The common properties of the bodies; `bytes` only for a single body. */
+  /** The common properties of the bodies; `bytes` is set only for a single body. */
   readonly body: BodyTask
   /** Null for a single body. */
   readonly small: { readonly bytes: Uint8Array; readonly ends: Uint32Array } | null
@@ -36,7 +36,7 @@ export interface PackedResult {
   /** For each body: 1 + the index of its source, 0 without one. */
   readonly sourceOf: Uint32Array
   readonly sources: readonly string[]
-  /** Bodies with errors, a refusal, several sources, a time span or a reply. */
+  /** The results of bodies with errors, a refusal, several sources, a time span or a reply. */
   readonly others: readonly (readonly [index: number, result: BodyResult])[]
   /** Whether the block is in the slice of the task. */
   readonly isSliceUsed: boolean
@@ -49,7 +49,10 @@ export interface Parcel {
   readonly packed: PackedTask
   /** Unpacks a result together with its memory. */
   readonly unpack: (result: PackedResult) => EncodedBlock
-  /** Releases the memory that is not part of the result; called when no worker has the task. */
+  /**
+   * Releases the memory that is not part of the result; called when no worker has the task any
+   * more.
+   */
   readonly release: () => void
 }
 
@@ -100,7 +103,7 @@ export function packTask(
 
 type Memory = Pick<EncodedBlock, 'retain' | 'release'>
 
-/** For a block whose memory is garbage-collected. */
+/** The memory functions of a block that is garbage-collected. */
 const NO_MEMORY: Memory = { retain: () => undefined, release: () => undefined }
 
 function memoryOf(block: RowBlock | null, slice: BlockSlice | null, pool: BlockPool): Memory {
@@ -224,7 +227,7 @@ export function packResult(
   }
 }
 
-/** Whether a result has more than counts and a source. */
+/** Whether a result has more than counts and one source. */
 const isOther = ({ refusal, errors, sources, ids, span, reply }: BodyResult): boolean =>
   refusal !== null ||
   errors.length > 0 ||

@@ -30,13 +30,16 @@ import type { Sources } from '../records/sources.js'
 import { SourceAdmission } from './source-admission.js'
 import type { Writer } from '../writer/writer.js'
 
-/** One being written and one to be written next: 10 % less CPU than without the limit (bench/flow/ingest.ts --small). */
+/**
+ * The most tasks on their way to disk: one being written and one to be written next. This takes 10
+ * % less CPU than no limit (bench/flow/ingest.ts --small).
+ */
 const UNSYNCED_TASKS = 2
 /** A body of this size or more starts a task without waiting for others. */
 const GATHERED_BYTES = 16_384
-/** Added to each body's size for its promise and task. */
+/** The memory of a body's promise and task, which is added to its size. */
 const BODY_OVERHEAD = 2048
-/** Limit of encodings of a task, which is encoded again when a source changes meanwhile. */
+/** The most encodings of a task, which is encoded again when a source changes meanwhile. */
 const MAX_TRIES = 4
 
 export interface PipelineDeps {
@@ -48,16 +51,16 @@ export interface PipelineDeps {
   readonly templates: TemplateRegistry
   readonly sources: Pick<Sources, 'admit' | 'limitOf' | 'register'>
   readonly environment: string
-  /** Of times without a zone. */
+  /** The zone of times without one. */
   readonly timeZone: string
   readonly maxMessageBytes: number
-  /** Limit of the unanswered bodies, in bytes. */
+  /** The most bytes of unanswered bodies. */
   readonly maxBytes: number
   readonly modelVersion: () => string
   /** Publishes the template of a signature to all threads. */
   readonly learnSignature: (lo: number, hi: number, templateNo: number) => void
   readonly onAccepted: (bodies: readonly AcceptedBodies[], block: RowBlock | null) => void
-  /** Called at the reply, with the messages that are stored or dead letters. */
+  /** Called at the reply, with the number of messages that are stored or dead letters. */
   readonly onAcknowledged: (receivedAtMs: number, messages: number) => void
 }
 
@@ -66,7 +69,7 @@ interface Job {
   readonly submission: Submission
   readonly bytes: number
   estimatedMs: number
-  /** The job's share of `maxBytes`; 0 after its reply. */
+  /** The bytes of the job that count towards `maxBytes`; 0 after its reply. */
   countedBytes: number
   readonly resolve: (result: BodyResult) => void
   readonly reject: (cause: unknown) => void
@@ -97,17 +100,17 @@ export class Pipeline {
   readonly #templates: BlockTemplates
   readonly #queue: FairQueue<Job>
   readonly #turns: Turns
-  /** The unanswered bodies, by owner. */
+  /** The bytes of unanswered bodies, by owner. */
   readonly #bytes: ByteShares
   #isWoken = false
-  /** Number of tasks that are sequenced and not yet on disk. */
+  /** The number of tasks that are sequenced and not on disk yet. */
   #unsynced = 0
   readonly #admission: SourceAdmission
-  /** The last record of the WAL, possibly of an earlier run. */
+  /** The last record of the WAL, possibly one of an earlier run. */
   #last: { readonly seq: number; readonly durable: Promise<void> }
   #seenFailures = 0
   #closed = false
-  /** Work that holds numbers of templates. It never rejects. */
+  /** Work that holds template numbers. It never rejects. */
   readonly #inFlight = new Set<Promise<void>>()
   readonly #unstored = new UnstoredTasks(() => this.#deps.wal.waiting[0]?.seq ?? Infinity)
   #renumbering: Promise<void> | null = null
@@ -157,12 +160,15 @@ export class Pipeline {
     })
   }
 
-  /** How long ago the oldest body was taken up of which something may not be in ClickHouse yet; 0 without one. */
+  /** The age of the oldest body of which something may not be in ClickHouse yet; 0 without one. */
   get oldestMs(): number {
     return this.#unstored.oldestMs
   }
 
-  /** Messages in the write-ahead log that ClickHouse does not have yet. Those that were there at the start do not count. */
+  /**
+   * The number of messages in the WAL that ClickHouse does not have yet, without those that were
+   * there at the start.
+   */
   get waiting(): number {
     return this.#unstored.messages
   }
@@ -218,7 +224,7 @@ export class Pipeline {
     })
   }
 
-  /** Has the miner adopt the templates of other instances and stores the changes. */
+  /** Passes templates of other instances to the miner and stores the changes. */
   async adopt(records: readonly TemplateRow[]): Promise<void> {
     while (this.#renumbering !== null) await this.#renumbering.catch(() => undefined)
     const adopted = this.#adopt(records)
@@ -236,8 +242,9 @@ export class Pipeline {
   }
 
   /**
-   * Drops the forgotten templates and gives the others new numbers, so that the room of the dropped ones is free. Bodies
-   * wait meanwhile, because numbers are in every block, and in the memory that the threads share.
+   * Drops the forgotten templates and renumbers the others, which frees the numbers and memory of
+   * the dropped ones. Bodies wait meanwhile, because template numbers are in every block and in the
+   * memory that the threads share.
    */
   renumberTemplates(): Promise<void> {
     this.#renumbering ??= Promise.all(this.#inFlight)
@@ -260,7 +267,7 @@ export class Pipeline {
   }
 
   #dispatch(): void {
-    // Before the numbers of templates change, the tasks that have numbers come to their end.
+    // Template numbers change only after the tasks that hold some have ended.
     this.#turns.serve()
     if (this.#renumbering !== null) return
     while (this.#turns.hasFree && this.#isTaskDue()) {
@@ -297,7 +304,7 @@ export class Pipeline {
     }
   }
 
-  /** While tasks wait for the disk, small bodies are collected for one task. */
+  /** While tasks wait for the disk, small bodies are gathered in one task. */
   #isTaskDue(): boolean {
     const first = this.#queue.next(this.#turns.isShort)
     if (first === null || this.#unsynced < UNSYNCED_TASKS) return first !== null
@@ -334,7 +341,11 @@ export class Pipeline {
     throw unavailable('pipeline', null)
   }
 
-  /** Waits for a thread that encodes the task once more. @returns called when no worker has it any more */
+  /**
+   * Waits for a thread to encode the task once more.
+   *
+   * @returns called when no worker has the task any more
+   */
   async #again({ jobs }: Task): Promise<() => void> {
     const turn = this.#turns.again(this.#queue.again(jobs))
     this.#wake()
@@ -391,7 +402,7 @@ export class Pipeline {
     }
   }
 
-  /** Puts back the bodies that the worker did not get to, and counts the time of the others. */
+  /** Puts back the bodies that the worker did not get to, and records the time of the others. */
   #splitOff(task: Task, { bodies }: BlockResult): void {
     bodies.forEach(({ ms }, i) => {
       const job = task.jobs[i]
@@ -430,10 +441,10 @@ export class Pipeline {
     this.#unstored.durable(task.begun, seq, keptOf(task.bodies, result.bodies))
   }
 
-  /** @throws AppError `dependency_unavailable` without ids */
+  /** @throws AppError `dependency_unavailable` when no ids are left */
   #number({ block, dead, release: free }: EncodedBlock): void {
     const { sequencer, wal } = this.#deps
-    // Repeats must not refer to events of a record that could not be written.
+    // After a failed write, later messages must not repeat events of the lost record.
     if (wal.failures !== this.#seenFailures) sequencer.forgetAll()
     this.#seenFailures = wal.failures
     try {

@@ -12,14 +12,14 @@ import type { TemplateRow } from '../wal/record.js'
 import type { WorkerSetup } from './worker.js'
 
 export interface Pool {
-  /** Threads that one sender may use at once; there is one more. */
+  /** The threads that one sender may use at once; the pool has one more. */
   readonly workers: number
   encode(task: BlockTask): Promise<EncodedBlock>
   /** Gives the miner the stored templates. @returns the number of each template, 0 = beyond its limits */
   restore(templates: readonly TemplateRow[]): Promise<Int32Array>
   /** @param known all numbered templates, to restore a thread that replaces a dead one */
   resolve(task: MissTask, known: () => readonly Template[]): Promise<MissResult>
-  /** Has the miner adopt the templates of other instances. @returns the templates that changed */
+  /** Passes templates of other instances to the miner. @returns the templates that changed */
   adopt(
     templates: readonly TemplateRow[],
     known: () => readonly Template[],
@@ -73,7 +73,7 @@ export function startThreads(file: string, threads: number, workerData?: WorkerS
 }
 
 export interface PoolMemory {
-  /** What the threads are given; the seed is made here. */
+  /** The data that all threads share; the seed is generated here. */
   readonly shared: Omit<WorkerSetup, 'identity'> & {
     readonly identity: Omit<WorkerSetup['identity'], 'seed'>
   }

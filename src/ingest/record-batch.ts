@@ -1,46 +1,50 @@
-/** What takes the records that a framing finds in a stream. */
+/** Receives the records that a framing finds in a stream. */
 export interface RecordSink {
   /**
-   * Takes a part of `bytes`, which stay as they are until `settle`.
+   * Receives a record as a part of `bytes`, which do not change until `settle`.
    *
-   * @param isCut whether only the beginning of a record beyond the limit is there
+   * @param isCut whether the record exceeds the limit and only its beginning is there
    */
   record(bytes: Buffer, from: number, to: number, isCut: boolean): void
-  /** To be called before the bytes of the last records change. */
+  /** Must be called before the bytes of the last records change. */
   settle(): void
 }
 
 /** Splits the stream of one connection into records, as its protocol separates them. */
 export interface Framing {
-  /** Bytes of memory that wait for the rest of a record. */
+  /** The bytes of an incomplete record. */
   readonly heldBytes: number
   push(chunk: Buffer, sink: RecordSink): void
-  /** Called when nothing came for a moment: what may be complete is complete. */
+  /** Called after a moment without data: a record that may be complete is complete. */
   idle(sink: RecordSink): void
-  /** Called at the end of the stream: what is left is all that there is. */
+  /** Called at the end of the stream: the rest is a record. */
   end(sink: RecordSink): void
 }
 
 const FIRST_BYTES = 4096
 const WORD_BYTES = 4
-/** Of the table, for each record. */
+/** The bytes of a record in the table. */
 const EXTENT_BYTES = 2 * WORD_BYTES
-/** Set in the length of a record that was cut. */
+/** A bit in the length of a record that was truncated. */
 const CUT = 0x8000_0000
-/** What stands between two records, such as a line feed, is copied with them up to this length. */
+/** Separators between two records, such as a line feed, are copied with them up to this length. */
 const MAX_GAP = 32
 const NO_BYTES: Buffer = Buffer.alloc(0)
 
 /**
- * Records of one sender as one body: the length of the sender's address and the address, the bytes of the records, a table of
- * where each begins and how long it is, and the number of records. The length of the address is one byte, all else four bytes,
- * little-endian. Records that stand one after the other are copied at once, with what is between them.
+ * The records of one sender as one body: the length of the sender's address and the address, the
+ * bytes of the records, a table with the offset and length of each, and the number of records. The
+ * length of the address is one byte, other numbers are four bytes, little-endian. Adjacent records
+ * are copied at once, with their separators.
  */
 export class RecordBatch implements RecordSink {
   readonly #sender: Buffer
   #bytes = NO_BYTES
   #size = 0
-  /** About the size of the last body, with which the next one begins: each time it grows, all of it is copied into new memory. */
+  /**
+   * About the size of the last body, with which the next one starts, because growing copies all of
+   * it to new memory.
+   */
   #usualSize = FIRST_BYTES
   #table: number[] = []
   /** The part of a stream that is to be copied. */
@@ -114,7 +118,7 @@ export class RecordBatch implements RecordSink {
   }
 }
 
-/** Where a record of a batch is. */
+/** The position of a record in a batch. */
 interface RecordExtent {
   readonly from: number
   readonly to: number
@@ -127,7 +131,7 @@ export interface BatchReader {
   readonly bytes: Buffer
   /** Number of the records. */
   readonly records: number
-  /** Where the table of extents begins. */
+  /** The offset of the table of positions. */
   readonly table: number
   /** @param no from 0 on */
   extent(no: number): RecordExtent
@@ -135,7 +139,10 @@ export interface BatchReader {
   each(take: (record: Buffer, isCut: boolean, line: number) => void): number
 }
 
-/** Reads what `RecordBatch` wrote. Other bytes are a batch without records, or with some parts of them as records. */
+/**
+ * Reads what `RecordBatch` wrote. Other bytes give a batch without records, or with parts of the
+ * bytes as records.
+ */
 export function readBatch(body: Uint8Array): BatchReader {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const first = Math.min(1 + (bytes[0] ?? 0), bytes.length)

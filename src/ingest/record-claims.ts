@@ -1,19 +1,19 @@
 import type { BlockResult, BodyTask, EncodedBlock } from './block.js'
 import type { Claim, Once } from './once.js'
 
-/** A task with records that their senders may repeat. */
+/** A task with records that have ids, by which their senders may repeat them. */
 export interface ClaimingTask {
   bodies: readonly BodyTask[]
   /** Null before the records are claimed, and without any. */
   claim: Claim | null
 }
 
-/** The keys of the accepted records that their senders may repeat. */
+/** The keys of the accepted records with ids. */
 export const idsOf = ({ bodies }: BlockResult): readonly string[] =>
   bodies.flatMap(({ ids }) => ids)
 
 /**
- * Claims the records of an encoded task.
+ * Claims the ids of the records of an encoded task.
  *
  * @returns false when some were stored before, so that the task must be encoded again without them
  */

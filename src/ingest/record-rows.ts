@@ -3,7 +3,7 @@ import * as layout from '../wasm/layout.js'
 import { SEVERITIES, type Severity } from '../model/event.js'
 import type { LineTaker } from './formats/ndjson.js'
 
-/** The texts that records may have in common. `tags` is the JSON of an object. */
+/** The texts that several records may share. `tags` is the JSON of an object. */
 const MEMBERS = {
   source: layout.MEMBER_SOURCE,
   severity: layout.MEMBER_SEVERITY,
@@ -14,7 +14,7 @@ const MEMBERS = {
 
 export type Member = keyof typeof MEMBERS
 
-/** Encodes records without objects. They mean what their parsers say. */
+/** Encodes records without creating objects. Results are those of the parsers. */
 export interface RecordTaker extends LineTaker {
   /**
    * Encodes messages of a batch of syslog, those with the numbers from `from` to before `to`, up to the first that must be
@@ -24,14 +24,14 @@ export interface RecordTaker extends LineTaker {
    */
   takeMessages(messages: SyslogMessages, from: number, to: number): number
   /**
-   * Makes a line of the body a head: further lines with the same bytes stand before a record each.
+   * Sets a line of the body as a head: each later line with the same bytes is followed by a record.
    *
-   * @param no as `takeHeaded` gives it
-   * @param source is that of records that name none
+   * @param no the number that `takeHeaded` returns
+   * @param source the source of records that name none
    */
   setHead(from: number, to: number, no: number, source: string): void
   /**
-   * Encodes records that stand behind heads, from an offset on, up to the first that must be parsed.
+   * Encodes records with known heads, from an offset on, up to the first that must be parsed.
    *
    * @returns the offset after them, and the number of the head of each
    */
@@ -41,10 +41,10 @@ export interface RecordTaker extends LineTaker {
   /** Sets a field, such as the host, for the protobuf records that follow, until the next call for the same field; '' clears it. */
   set(member: Member, text: string): void
   /**
-   * Encodes log records of OTLP or entries of Loki: the fields of a message between two offsets of the body, up to the first that
-   * must be parsed.
+   * Encodes log records of OTLP or entries of Loki: the fields of a message between two offsets of
+   * the body, up to the first that must be parsed.
    *
-   * @param most of the records
+   * @param most the most records
    */
   takeRecords(
     form: ProtobufForm,
@@ -54,7 +54,7 @@ export interface RecordTaker extends LineTaker {
   ): { readonly next: number; readonly taken: number }
 }
 
-/** Returns the level that a severity number says by itself, with this word beside it; null when the record must be parsed. */
+/** Returns the level of a severity number beside this word; null when the record must be parsed. */
 type ReadLevel = (number: number, word: string) => Severity | null
 
 /** The records that a message of protobuf consists of. */
@@ -62,11 +62,11 @@ export type ProtobufForm =
   | { readonly kind: 'loki' }
   | { readonly kind: 'otlp'; readonly readLevel: ReadLevel }
 
-/** What is known of a batch of syslog. */
+/** The context of a batch of syslog messages. */
 export interface SyslogMessages {
-  /** Where the table of extents begins. */
+  /** The offset of the table of positions. */
   readonly table: number
-  /** A table by PRI value of syslog: the severity and tags it means, laid out as `wasm/layout.ts` says. */
+  /** A table by PRI value of the severity and tags, in the layout of `wasm/layout.ts`. */
   readonly priorities: Uint8Array
   /** Reads a time without a year, as ms since 1970. @returns null for another text */
   readonly readTime: (text: string) => number | null
@@ -74,12 +74,12 @@ export interface SyslogMessages {
 
 const TEXT_BYTES = 1024
 const TAGS_BYTES = 8192
-/** Memory for the texts behind a body. */
+/** The memory for the texts, which follow a body. */
 export const TEXTS_BYTES = 16 * TEXT_BYTES + TAGS_BYTES
 
-/** The outcome of reading records without objects. */
+/** The outcome of reading records without creating objects. */
 export interface LinesRead {
-  /** Offset of the first record that must be parsed, the end when there is none. */
+  /** The offset of the first record that must be parsed, or the end. */
   readonly next: number
   readonly accepted: number
   readonly dropped: number
@@ -89,9 +89,9 @@ export interface LinesRead {
 export class ProtobufRecords {
   readonly #kernel: Kernel
   #textsAt = 0
-  /** A bit for each member that has a text. */
+  /** A bit for each member that has been set. */
   #seen = 0
-  /** A bit for each member whose text must be decoded. */
+  /** A bit for each member whose text the kernel cannot use. */
   #unfit = 0
   #readLevel: ReadLevel = () => null
 
@@ -99,7 +99,7 @@ export class ProtobufRecords {
     this.#kernel = kernel
   }
 
-  /** Begins a body, whose copy in the kernel is at an address. */
+  /** Begins a body, whose copy in the kernel's memory is at an address. */
   begin(bodyAt: number, bodyBytes: number): void {
     this.#textsAt = bodyAt + bodyBytes
     this.#seen = 0
@@ -135,7 +135,11 @@ export class ProtobufRecords {
     return level === null ? layout.UNREAD_LEVEL : SEVERITIES.indexOf(level)
   }
 
-  /** Writes a text behind the body. @returns false for one that is long, or not of printable ASCII */
+  /**
+   * Writes a text after the body.
+   *
+   * @returns false for a text that is too long, or not printable ASCII
+   */
   #place(no: number, text: string): boolean {
     const isTags = no === layout.MEMBER_TAGS
     if (text.length > (isTags ? TAGS_BYTES : TEXT_BYTES)) return false

@@ -5,18 +5,19 @@ import type { LogRecord, Command, TemplateRow } from '../wal/record.js'
 import type { Sources } from '../records/sources.js'
 import type { TemplateStore } from '../templates/store.js'
 
-/** The template id of rows that were beyond the miner's limits. */
+/** The template id of rows beyond the miner's limits. */
 const NONE = '0'.repeat(16)
 
 /**
- * The sources and templates of the rows in a damaged WAL. The records that registered them may be lost, so they are
- * registered and saved again: every stored row has a registered source and a known template.
+ * The sources and templates of the rows in a damaged WAL. The records that registered them may be
+ * lost, so they are registered and saved again: every stored row must have a registered source and
+ * a known template.
  */
 export class RecoveredNames {
-  /** One message of each template, by source and template id. */
+  /** A message of each template, by source and template id. */
   readonly #messages = new Map<string, Map<string, string>>()
 
-  /** Called in the order of the records, because a deletion removes names of earlier rows. */
+  /** Called for each record in order, because a deletion removes the names of earlier rows. */
   add({ landing, command }: Pick<LogRecord, 'landing' | 'command'>): void {
     if (command !== null) this.#forget(command)
     const block = landing === null ? null : readBlock(landing)
@@ -55,7 +56,7 @@ export class RecoveredNames {
   }
 }
 
-/** Makes a template of one message; later messages generalise it. */
+/** Creates a template from one message; later messages generalise it. */
 function templateOf(source: string, id: string, message: string): TemplateRow {
   const miner = new TemplateMiner()
   const text = miner.textOf(miner.resolve(source, Buffer.from(message)))

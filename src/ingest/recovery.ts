@@ -6,14 +6,16 @@ import type { TemplateStore } from '../templates/store.js'
 import { WINDOW_MS } from './once.js'
 import { RecoveredNames } from './recovered-names.js'
 
-/** Templates that are saved in one insert. */
+/** The most templates that are saved in one insert. */
 const ADOPTED_TOGETHER = 10_000
 
 /**
- * Registers the sources and saves the templates of the records that an earlier run acknowledged and did not store. The
- * log may contain many thousand records, so templates are saved in large inserts.
+ * Registers the sources and saves the templates of the records that an earlier run acknowledged and
+ * did not store. The log may contain many thousand records, so templates are saved in large
+ * inserts.
  *
- * @returns the keys of what is stored once: of these records, and of those that were stored in the last minutes of that run
+ * @returns the deduplication keys of these records, and of those stored in the last minutes of that
+ * run
  */
 export async function recoverWal(
   wal: Wal,
@@ -57,7 +59,10 @@ async function keysOfDone(wal: Wal): Promise<string[]> {
   return keys
 }
 
-/** What was deleted may be sent again. It is not known which keys were those of a deleted source. */
+/**
+ * After a deletion its keys may be sent again. It is not known which keys belonged to a deleted
+ * source, so all of them are dropped.
+ */
 function noteKeys({ command, onceKeys = [] }: LogRecord, keys: string[]): void {
   const change = command?.kind === 'shared' ? command.change : command
   if (change?.kind === 'delete-sources' || change?.kind === 'clear-all') keys.length = 0

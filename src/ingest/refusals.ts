@@ -3,7 +3,7 @@ import { AppError } from '../model/errors.js'
 export const overloaded = (): AppError =>
   new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })
 
-/** What a dependency did not do. */
+/** The error of a dependency that does not work. */
 export const unavailable = (dependency: string, cause: unknown): AppError =>
   cause instanceof AppError
     ? cause

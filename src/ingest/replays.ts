@@ -4,7 +4,7 @@ import type { BodyResult } from './block.js'
 import { hasTexts, toReplayBody } from './protocols/table.js'
 import { DEFAULT_SOURCE, PUSHED, type SenderKey, type Submission } from './submission.js'
 
-/** What a replay of dead letters needs of the ingestion. */
+/** The parts of the ingestion that a replay of dead letters uses. */
 interface ReplayDeps {
   readonly pipeline: {
     submit(submission: Submission): Promise<BodyResult>
@@ -24,12 +24,13 @@ export const createResubmission = ({ pipeline, findKey }: ReplayDeps) => ({
     ),
 })
 
-/** What the sender of a dead letter may do when it is replayed. */
+/** The rights of a replayed dead letter. */
 type ReplayScope = Pick<Submission, 'keyId' | 'defaultSource' | 'allowedSources' | 'register'>
 
 /**
- * A replay must not store what the sender's key may not write, so the rights are those that the key has now. Without a key, or
- * when it is deleted, the record may be of the source that the dead letter names.
+ * The rights are those that the sender's key has now, because a replay must not store what the key
+ * may not write. Without a key, or when it was deleted, the record may be of the source that the
+ * dead letter names.
  */
 function replayScope(
   { keyId, source }: ReplayLine,
@@ -47,7 +48,7 @@ function replayScope(
       }
 }
 
-/** Replays one dead letter. One that its sender may not write is kept. */
+/** Replays one dead letter. It is kept when its sender may not write the source. */
 async function resubmit(
   { id, line, protocol }: ReplayLine,
   scope: ReplayScope,
@@ -58,7 +59,7 @@ async function resubmit(
     ...toReplayBody(line, protocol),
     coding: 'identity',
     events: null,
-    // What is rejected again can be replayed again.
+    // A record that is rejected again can be replayed again.
     protocol: protocol ?? 'replay',
     source: null,
     ...scope,

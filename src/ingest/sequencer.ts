@@ -20,7 +20,7 @@ export interface SequencerDeps {
 /** Enum values of the column `priority_source`. */
 const PRIORITY_OF = { model: 0, template: 1 } as const
 
-/** Rows `from` to `to` of a block. */
+/** A range of rows of a block. */
 interface BatchPlace {
   readonly view: DataView
   /** The window's number of each source of the block. */

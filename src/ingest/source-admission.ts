@@ -6,7 +6,7 @@ import type { BlockResult, BodyTask } from './block.js'
 import type { Submission } from './submission.js'
 import { withFound, type SourceVerdict } from './verdicts.js'
 
-/** Sources that are registered in one turn of the event loop. */
+/** The sources that are registered in one iteration of the event loop. */
 const SOURCES_AT_ONCE = 500
 
 interface AdmittedTask {
@@ -17,14 +17,17 @@ interface AdmittedTask {
 /** Registers the new sources of tasks, and finds the sources that may not be stored. */
 export class SourceAdmission {
   readonly #sources: Pick<Sources, 'admit' | 'limitOf' | 'register'>
-  /** The registrations that are in no record of the WAL yet. */
+  /** The registrations that are not in a record of the WAL yet. */
   #unsaved: Registration[] = []
 
   constructor(sources: Pick<Sources, 'admit' | 'limitOf' | 'register'>) {
     this.#sources = sources
   }
 
-  /** Registers the sources of a body that names many some at a time, because a turn of the event loop must not take long. */
+  /**
+   * Registers the sources of a body in batches when there are many, so that the event loop is not
+   * blocked.
+   */
   async registerMany({ jobs }: AdmittedTask, { bodies }: BlockResult): Promise<void> {
     for (const [i, { sources }] of bodies.entries())
       for (let from = 0; from + SOURCES_AT_ONCE < sources.length; from += SOURCES_AT_ONCE) {
@@ -34,7 +37,7 @@ export class SourceAdmission {
   }
 
   /**
-   * Registers the new sources of a task and finds those that may not be stored.
+   * Registers the new sources of a task, and finds those whose messages must not be stored.
    *
    * @returns false when the task must be encoded again with further verdicts
    */

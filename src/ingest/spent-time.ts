@@ -1,11 +1,16 @@
 import { openSync, readSync } from 'node:fs'
 
-/** Shorter times are taken as they are: the kernel counts in steps of at most 10 ms, and asking it takes some µs. */
+/**
+ * Shorter times are not corrected: the kernel counts in steps of up to 10 ms, and reading its
+ * counter takes some µs.
+ */
 const PRECISE_MS = 5
 const STEP_MS = 10
 const SPACE = 0x20
 
-/** CPU time of this thread in ms, as the kernel counts it; null where it does not tell (it does on Linux). */
+/**
+ * The CPU time of this thread in ms, as the kernel counts it; null where it does not (Linux does).
+ */
 function createThreadClock(): () => number | null {
   const text = Buffer.alloc(64)
   try {
@@ -23,8 +28,9 @@ function createThreadClock(): () => number | null {
 const cpuMs = createThreadClock()
 
 /**
- * What a thread spends on one thing after the other. The time in which it waited for a core is left out: on a busy machine a
- * small body would look like one that takes long, and wait behind those that do.
+ * Measures the time that a thread spends on successive things, without the time in which it waited
+ * for a core. Otherwise, on a busy machine, a small body would seem to take long and would have to
+ * wait behind those that do.
  */
 export class SpentTime {
   #atMs = performance.now()

@@ -10,15 +10,18 @@ type Optional = 'requestSource' | 'params' | 'isRepeat' | 'deniesRecords'
 /** The messages of one request, with the permissions of its sender. */
 export interface Submission
   extends Omit<BodyTask, SetLater | Optional | 'timeZone'>, Partial<Pick<BodyTask, Optional>> {
-  /** The owner whose share of the workers and of the memory it takes. */
+  /** The owner to whose share of workers and memory it counts. */
   readonly owner: string
-  /** The key under which it is stored once; kept with its rows, as those of its records, so that a restart knows it. */
+  /**
+   * The deduplication key of the submission. It is stored with its rows, like those of its records,
+   * so that a restart knows it.
+   */
   readonly onceKey?: string
   /** The zone of times without one; absent: that of the service. */
   readonly timeZone?: string
   /** Id of the replayed dead letter. The WAL record of the message also deletes it, unless the message is dropped. */
   readonly replays: number | null
-  /** How new sources are registered; null = their messages become dead letters. */
+  /** How new sources are registered; null when their messages become dead letters. */
   readonly register: Omit<Registration, 'name' | 'keyId'> | null
   /** Whether nobody waits for the result any more; such a body is not encoded. */
   readonly isAbandoned?: () => boolean
@@ -50,7 +53,7 @@ export const toBody = (submission: Submission): BodyTask => ({
 /** The source of records that name none, when neither their request nor their key does. */
 export const DEFAULT_SOURCE = 'default'
 
-/** Limit of rows in an uploaded file. */
+/** The most rows of an uploaded file. */
 const UPLOAD_ROWS = 200_000
 
 export interface UploadedFile {
@@ -61,7 +64,7 @@ export interface UploadedFile {
   readonly timeZone?: string | undefined
 }
 
-/** Makes the submission of an uploaded file, whose dead letters have no raw text. */
+/** Creates the submission of an uploaded file, whose dead letters have no raw text. */
 export const uploadSubmission = ({
   format,
   bytes,
@@ -86,7 +89,7 @@ export const uploadSubmission = ({
   register: { type: 'file', connector: 'custom', applicationId },
 })
 
-/** How the source of a message with an ingest key, or of one that is replayed, is registered. */
+/** How the source of a message with an ingest key, or of a replayed one, is registered. */
 export const PUSHED = { type: 'push', connector: 'custom', applicationId: null } as const
 
 /** The fields of a submission that the sender's key decides. */
@@ -103,7 +106,7 @@ export const keySubmission = (key: SenderKey) =>
     register: key.autoRegister ? PUSHED : null,
   }) as const satisfies Partial<Submission>
 
-/** What an ingest key allows. */
+/** The rights of an ingest key. */
 export interface SenderKey {
   readonly id: string
   /** Null = any. */
@@ -156,7 +159,10 @@ export function sumsOf(
   return sums
 }
 
-/** How many messages of the bodies are stored or dead letters. What a repeated body rejects is a dead letter already. */
+/**
+ * The number of messages of the bodies that are stored or dead letters. Rejections of a repeated
+ * body are dead letters already.
+ */
 export const keptOf = (
   bodies: readonly Pick<BodyTask, 'isRepeat'>[],
   results: readonly BodyResult[],
@@ -180,7 +186,7 @@ export function deletionOf(
   return ids.length === 0 ? null : { kind: 'delete-dead-letters', ids }
 }
 
-/** What the WAL record of a task says beside its rows. */
+/** The parts of a task's WAL record beside its rows. */
 export function ordersOf(
   jobs: readonly { readonly submission: Pick<Submission, 'replays' | 'onceKey'> }[],
   bodies: readonly BodyResult[],

@@ -1,22 +1,23 @@
-/** A task that waits for a thread once more. */
+/** A task that waits for a thread to encode it again. */
 interface Turn {
   readonly ms: number
   readonly begin: (end: () => void) => void
 }
 
 /**
- * The tasks that the encoding threads have. There is one thread more than an owner or long tasks may use (see `FairQueue`), for a
- * task that is encoded again as well: what is encoded twice must not take the thread that is left to the others.
+ * Tracks the tasks at the encoding threads. An owner, or long tasks, may use all threads but one
+ * (see `FairQueue`). This holds for repeated encodings too, which must not take the thread that is
+ * left to others.
  */
 export class Turns {
   readonly #threads: number
   readonly #longMs: number
   #active = 0
-  /** Tasks that take longer than `longMs`. */
+  /** The number of tasks that take longer than `longMs`. */
   #long = 0
   readonly #waiting: Turn[] = []
 
-  /** @param threads that long tasks may use */
+  /** @param threads the most threads for long tasks */
   constructor(threads: number, longMs: number) {
     this.#threads = threads
     this.#longMs = longMs
@@ -26,12 +27,12 @@ export class Turns {
     return this.#active <= this.#threads
   }
 
-  /** Whether the free threads are for tasks that don't take long. */
+  /** Whether the free threads are reserved for short tasks. */
   get isShort(): boolean {
     return this.#long >= this.#threads
   }
 
-  /** A task begins. @param ms the time that it is expected to need @returns called at its end */
+  /** Begins a task. @param ms its estimated time @returns called at its end */
   begin(ms: number): () => void {
     const isLong = ms > this.#longMs
     this.#active++
@@ -42,12 +43,12 @@ export class Turns {
     }
   }
 
-  /** Resolves when a thread is free for a task that is encoded again; `serve` must be called then. */
+  /** Resolves when a thread is free for a repeated encoding; `serve` must be called then. */
   again(ms: number): Promise<() => void> {
     return new Promise((begin) => this.#waiting.push({ ms, begin }))
   }
 
-  /** Begins those that wait for a thread, before any new task. */
+  /** Begins the repeated encodings that wait for a thread, before any new task. */
   serve(): void {
     while (this.hasFree) {
       const at = this.#waiting.findIndex(({ ms }) => !this.isShort || ms <= this.#longMs)

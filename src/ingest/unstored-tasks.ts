@@ -1,23 +1,26 @@
 interface UnstoredTask {
   readonly sinceMs: number
-  /** Its record in the WAL, once that is durable. */
+  /** The number of its record in the WAL, once that is durable. */
   seq: number | null
   /** Messages in the record. */
   messages: number
 }
 
-/** When each task was taken up of which something may not be in ClickHouse yet. It is bounded by the WAL. */
+/**
+ * The tasks of which something may not be in ClickHouse yet, with the times of their beginning.
+ * Their number is bounded by the WAL.
+ */
 export class UnstoredTasks {
-  /** The durable ones stand in the order of their records. */
+  /** Durable tasks are in the order of their records. */
   readonly #tasks = new Set<UnstoredTask>()
   readonly #oldestSeq: () => number
 
-  /** @param oldestSeq the oldest record that is not in ClickHouse, Infinity without one */
+  /** @param oldestSeq the oldest record that is not in ClickHouse, Infinity for none */
   constructor(oldestSeq: () => number) {
     this.#oldestSeq = oldestSeq
   }
 
-  /** How long ago the oldest was taken up; 0 without one. */
+  /** The age of the oldest task; 0 without one. */
   get oldestMs(): number {
     this.#forgetStored()
     const nowMs = performance.now()
@@ -26,7 +29,7 @@ export class UnstoredTasks {
     return nowMs - sinceMs
   }
 
-  /** Messages that are durable and not in ClickHouse yet. */
+  /** The number of messages that are durable and not in ClickHouse yet. */
   get messages(): number {
     this.#forgetStored()
     let sum = 0
@@ -48,7 +51,7 @@ export class UnstoredTasks {
     this.#forgetStored()
   }
 
-  /** The task is over. What is durable is kept until it is stored. */
+  /** Ends a task. A durable one is kept until it is stored. */
   end(task: UnstoredTask): void {
     if (task.seq === null) this.#tasks.delete(task)
   }

@@ -6,8 +6,9 @@ export type SourceVerdict =
   | Extract<RejectReason, 'unknown_source' | 'source_limit' | 'key_source_limit'>
 
 /**
- * What becomes of the messages of each source of a body. Somebody may send a new source with each of a hundred thousand
- * messages, and naming each of them to the worker would stop the main thread: what holds for most is said once.
+ * The verdicts on the sources of a body. A body may have a new source for each of a hundred
+ * thousand messages, and naming each of them to the worker would block the main thread, so the most
+ * frequent verdict is the default.
  */
 export interface Verdicts {
   readonly named: ReadonlyMap<string, SourceVerdict | 'store'>
@@ -21,7 +22,7 @@ export const verdictOf = ({ named, others }: Verdicts, source: string): SourceVe
   named.get(source) ?? others
 
 /**
- * @param sources of the body's messages that were to be stored so far
+ * @param sources those of the body's messages that were to be stored so far
  * @param found the verdicts on some of them
  */
 export function withFound(
@@ -30,7 +31,7 @@ export function withFound(
   found: ReadonlyMap<string, SourceVerdict>,
 ): Verdicts {
   if (found.size === 0) return before
-  // The list of sources is whole only when none was refused before.
+  // The list of sources is complete only when none was refused before.
   const others = before === NO_VERDICTS ? commonest(sources, found) : before.others
   const named = new Map(before.named)
   for (const source of sources) {

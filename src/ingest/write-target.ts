@@ -14,14 +14,17 @@ interface WriteTargetDeps {
   readonly templateStore: TemplateStore
   readonly sources: Sources
   readonly erasure: Erasure
-  /** Counts begin anew after what it runs. */
+  /** Runs a deletion; the counts of the ledger restart after it. */
   readonly deleting: (work: () => Promise<void>) => Promise<void>
   readonly replica: Replica
   readonly metrics: Metrics
   readonly log: Log
 }
 
-/** What the writer does with the records of the WAL: rows, templates, sources and commands, each in its own store. */
+/**
+ * The target of the writer: stores the rows, templates and sources of WAL records, and executes
+ * their commands.
+ */
 export function createWriteTarget(deps: WriteTargetDeps): BatchTarget {
   const { batches, events, templateStore, sources, erasure, deleting, replica, metrics, log } = deps
   return {
@@ -41,7 +44,8 @@ export function createWriteTarget(deps: WriteTargetDeps): BatchTarget {
     templates: async (rows) => {
       const leftOut = await templateStore.save(rows)
       if (leftOut > 0) log.error({ leftOut }, 'clickhouse refused templates; they are left out')
-      // Before the batch counts as written: a reader of its events knows their templates.
+      // Notified before the batch counts as written, so that a reader of its events knows their
+      // templates.
       await replica.notify()
     },
     register: async (registrations) => {

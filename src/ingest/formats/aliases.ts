@@ -96,7 +96,7 @@ export interface Alias {
   /** Whether it is tried only when no other name of the field has a value. */
   readonly isLast: boolean
   readonly unit: TimeUnit
-  /** Unit of a number in this field; `auto` guesses by size, `none` takes words only. */
+  /** The unit of a number in this field; `auto` guesses by size, `none` accepts only words. */
   readonly scale: SeverityScale | 'auto' | 'none'
 }
 

@@ -1,8 +1,10 @@
 import type { FieldCandidates } from './field-candidates.js'
 
 /**
- * Composes the message of a record that has none, but says what was done: `GetObject s3.amazonaws.com: AccessDenied` (audit
- * logs of clouds), `"GET /cart" 502` (requests). @returns '' for other records
+ * Composes the message of a record without one from its other fields: `GetObject s3.amazonaws.com:
+ * AccessDenied` (audit logs of clouds), `"GET /cart" 502` (requests).
+ *
+ * @returns '' for other records
  */
 export function composeMessage(candidates: FieldCandidates): string {
   const operation = textOf(candidates, 'operation')

@@ -71,7 +71,7 @@ class Table {
     if (this.#first.length > SAMPLE_ROWS) this.end()
   }
 
-  /** Decodes the rows that wait for others. */
+  /** Decodes the sampled rows if the file ended before there were enough. */
   end(): void {
     if (this.#columns !== null || this.#first.length === 0) return
     const rows = this.#first.splice(0)
@@ -108,20 +108,26 @@ function findDelimiter(text: string): string {
 }
 
 const [NEWLINE, RETURN, QUOTE] = [10, 13, 34]
-/** Blank rows are no rows of the file, but cost time. */
+/**
+ * The most lines of a file for each row that it may have. Blank lines are no rows, but take time.
+ */
 const BLANK_ROWS = 10
-/** Characters that are parsed at one time. The rows are whole, because the parser begins one anew when more of it comes. */
+/**
+ * The characters that are parsed at once. A piece has whole rows, because the parser would parse a
+ * partial row again.
+ */
 const PIECE = 65_536
 
 /**
- * Cuts a text between rows. Rows and cells are counted before any is parsed, which takes far longer.
+ * Splits a text between rows. Rows and cells are counted before any is parsed, which takes far
+ * longer.
  *
  * @throws AppError `file_parse_error` for too many rows or columns
  */
 function cutAtRows(text: string, delimiter: string, maxRows: number): readonly string[] {
   const pieces: string[] = []
   const delimiterCode = delimiter.charCodeAt(0)
-  // A header is no row.
+  // A header does not count as a row.
   const mostRows = maxRows + 1
   let place: Place = 'start'
   let [pieceFrom, rowFrom, rows, lines, delimiters] = [0, 0, 0, 0, 0]

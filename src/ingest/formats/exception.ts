@@ -2,7 +2,7 @@ import { comparedName } from './aliases.js'
 import type { FieldCandidates } from './field-candidates.js'
 import { isRecord, type JsonRecord } from './json-value.js'
 
-/** Characters of an exception whose words are found by a search; the whole stays a tag. */
+/** The characters of an exception that a search covers; the whole stays a tag. */
 const MAX_CHARS = 32_768
 const MAX_DEPTH = 6
 /** Frames of a stack that is a list, and members of an exception that is an object. */
@@ -11,7 +11,7 @@ const MAX_ITEMS = 256
 export interface FoundException {
   /** All texts of the exception, one below the other. */
   readonly text: string
-  /** What went wrong, without the stack; '' when no text says it. */
+  /** The error without the stack; '' when no text has it. */
   readonly headline: string
 }
 
@@ -68,7 +68,7 @@ function collect(value: unknown, texts: string[], depth: number): void {
   }
 }
 
-/** @returns '' for a value that does not say what went wrong */
+/** @returns '' for a value that does not describe an error */
 function headlineOf(value: unknown): string {
   if (typeof value === 'string') return firstLine(value)
   if (!isRecord(value)) return ''
@@ -82,7 +82,7 @@ function headlineOf(value: unknown): string {
   return firstLine(parts.filter((part) => part !== '').join(': '))
 }
 
-/** Python writes what went wrong below the stack. */
+/** Python writes the error below the stack. */
 function firstLine(text: string): string {
   const lines = text.trim().split(/\r?\n/)
   const isPython = lines[0]?.startsWith('Traceback (') === true

@@ -39,8 +39,8 @@ export function readAnyText(body: Uint8Array): FileText {
 }
 
 /**
- * Recognises bytes that nobody can read as lines. Text in an encoding that is not known has no control characters, and is
- * taken with its characters replaced, because its sender may not send it again.
+ * Recognises bytes that are not text. Text in an unknown encoding has no control characters and is
+ * accepted with replacement characters, because its sender may not send it again.
  */
 export const isBinary = ({ text }: FileText): boolean =>
   garbageShare(text) > MAX_GARBAGE && Buffer.from(text.slice(0, SAMPLE_CHARS)).some(isControl)
@@ -51,7 +51,7 @@ const notText = (): AppError =>
     'the file is not text: send CSV, JSON or plain text, uncompressed',
   )
 
-/** Reads the value of a field that says nothing of its encoding. */
+/** Reads the value of a field whose encoding is not known. */
 export const readFieldText = (raw: Buffer): string => raw.toString(isUtf8(raw) ? 'utf8' : 'latin1')
 
 /** Removes the byte order mark of UTF-8, with which .NET begins a file or a stream. */
@@ -67,8 +67,8 @@ const MAX_LATIN = 0.3
 const MAX_LATIN_CONTROLS = 0.001
 
 /**
- * Recognises Latin-1 and Windows-1252: no UTF-8, or more bytes that are none than characters that are. A few broken
- * characters in a file of UTF-8 are replaced.
+ * Recognises Latin-1 and Windows-1252 by more invalid UTF-8 sequences than valid characters beyond
+ * ASCII. A few broken characters in a UTF-8 file are replaced.
  */
 function isLatin(raw: Buffer): boolean {
   if (isUtf8(raw)) return false

@@ -50,7 +50,7 @@ function lineEnd(bytes: Buffer, from: number): number {
   return newline === -1 ? bytes.length : newline
 }
 
-/** Reads a field with a length; one that is longer than the file ends with it. */
+/** Reads a field with a length. A field that is longer than the file ends with the file. */
 function readSized(bytes: Buffer, at: number) {
   const from = Math.min(at + LENGTH_BYTES, bytes.length)
   const size = from - at === LENGTH_BYTES ? Number(bytes.readBigUInt64LE(at)) : 0

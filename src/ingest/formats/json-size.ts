@@ -5,7 +5,7 @@ const COMMA = 0x2c
 const BRACKET = 0x5b
 const BACKSLASH = 0x5c
 const BRACE = 0x7b
-/** A closing bracket or brace is two above the opening one. */
+/** In ASCII, a closing bracket or brace is two above the opening one. */
 const CLOSING = 2
 
 /**
@@ -14,7 +14,7 @@ const CLOSING = 2
  */
 const RECORD_VALUES = 50_000
 
-/** Why a record is not parsed. */
+/** The problem of a record that is not parsed. */
 export const TOO_MANY_VALUES = {
   reason: 'invalid_event',
   message: `the record has more than ${RECORD_VALUES} values`,
@@ -39,10 +39,13 @@ export function checkRequest(bytes: Uint8Array): void {
   if (excess !== null) throw new AppError('body_too_large', `the body has more than ${excess}`)
 }
 
-/** What a text of JSON has too much of to be parsed; null when it may be, if it is JSON. */
+/** Checks whether a JSON text may be parsed. @returns the limit that it exceeds; null for none */
 export function excessOf(bytes: Uint8Array): string | null {
   let values = 0
-  /** The members of the open object, and those of the objects around it. Outside of an object the count is below any limit. */
+  /**
+   * The members of the innermost open object and of those around it. Outside of objects the count
+   * stays below any limit.
+   */
   let members = -REQUEST_VALUES
   const around: number[] = []
   for (let at = 0; at < bytes.length; at++) {
@@ -73,12 +76,12 @@ export function excessOf(bytes: Uint8Array): string | null {
 
 function excessIn(values: number, members: number): string | null {
   if (values > REQUEST_VALUES) return `${REQUEST_VALUES} JSON values`
-  // JSON.parse takes seconds for an object of 600,000 names.
+  // JSON.parse takes seconds for an object with 600,000 names.
   return members > RECORD_VALUES ? `${RECORD_VALUES} members in one object` : null
 }
 
 export interface JsonSize {
-  /** Offset of the comma or the closing bracket after the value; where the text ends without one. */
+  /** The offset of the comma or closing bracket after the value, or the end of the text. */
   readonly end: number
   /** Upper limit of the arrays, objects and their members in the value. */
   readonly values: number

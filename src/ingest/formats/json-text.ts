@@ -16,14 +16,19 @@ export function rawText(value: unknown): string {
   }
 }
 
-/** Sixteen digits are more than a double surely has, and exponents of three digits may be beyond it. */
+/**
+ * A double may not hold sixteen digits exactly, and exponents of three digits may exceed its range.
+ */
 const mayLoseDigits = (text: string): boolean => /\d{16}|\d\.\d{15}|\d[eE][+-]?\d{3}/.test(text)
 
-/** A text, which may lack its end so that no search for it is in vain, or a number; whatever is between them is copied. */
+/**
+ * Matches a string, which may lack its end so that the search is linear, or a number. The text
+ * between matches is copied.
+ */
 const TEXT_OR_NUMBER =
   /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|\\?$)|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
-/** Makes texts of the numbers that a double cannot hold, so that they keep their digits. */
+/** Turns numbers that a double cannot hold into strings, so that they keep their digits. */
 const withTexts = (text: string): string =>
   text.replace(TEXT_OR_NUMBER, (part) =>
     part.startsWith('"') || isExact(part) ? part : `"${part}"`,
@@ -35,6 +40,7 @@ function isExact(number: string): boolean {
   if (!Number.isFinite(value)) return false
   const [mantissa = ''] = number.split(/[eE]/)
   const digits = mantissa.replace(/[-.]/g, '').replace(/^0+/, '')
-  // Fifteen significant digits survive in every double, more only if they are written again.
+  // A double holds fifteen significant digits exactly. With more digits, the number is compared
+  // with its text.
   return digits.length <= 15 ? value !== 0 || digits === '' : String(value) === number
 }

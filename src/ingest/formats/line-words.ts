@@ -10,14 +10,14 @@ export const maySourceBe = (text: string): boolean => sourceProblem(text) === nu
 /** @returns index into EVENT_TYPES, -1 for none of them */
 export const typeIndex = (text: string): number => EVENT_TYPES.findIndex((type) => type === text)
 
-/** Members that change what others mean, in compared form, or that are no tags. */
+/** Members that affect the meaning of others or are no tags, in compared form. */
 const OTHER_NAMES: ReadonlySet<string> = new Set(
   'levelname levelno eventid winlog sourcetype ddtags tags schemaversion attributes month date day'.split(
     ' ',
   ),
 )
 
-/** Whether a member of this name is nothing but a tag, whatever its value. */
+/** Whether a member of this name is always a tag, whatever its value. */
 export function isTagName(text: string): boolean {
   const name = comparedName(text)
   const isKnown = aliasesOf(name).length > 0 || isTagHolder(name) || OTHER_NAMES.has(name)

@@ -1,6 +1,9 @@
 import { isRecord, type JsonRecord } from './json-value.js'
 
-/** Recognises a record of Python's Loguru (`serialize=True`): the formatted text, and beside it what it was made of. */
+/**
+ * Recognises a record of Python's Loguru (`serialize=True`): the formatted text, and beside it the
+ * record that it was formatted from.
+ */
 export const isLoguru = ({ text, record }: JsonRecord): boolean =>
   typeof text === 'string' &&
   isRecord(record) &&

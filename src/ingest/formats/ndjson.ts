@@ -56,7 +56,7 @@ export function decodeJson(
 ): void {
   const from = firstByte(bytes)
   const depth = Error.stackTraceLimit
-  // The stack trace is most of the cost of an invalid line.
+  // Stack traces would be most of the cost of an invalid line.
   Error.stackTraceLimit = 0
   try {
     if (bytes[from] === BRACKET) decodeArray(bytes, from, decoder)
@@ -132,7 +132,7 @@ function decodeItem(
 const notAnArray = (): AppError =>
   new AppError('validation_error', 'the body begins as a JSON array and is none')
 
-/** The start of a record that is not parsed; dead letters are cut anyway. */
+/** The start of a record that is not parsed; dead letters are truncated anyway. */
 const rawStart = (bytes: Buffer, from: number, to: number): string =>
   bytes.toString('utf8', from, Math.min(to, from + RAW_BYTES))
 
@@ -150,7 +150,7 @@ interface Body {
   readonly from: number
   readonly decoder: RecordDecoder
   readonly lines: LineTaker | null
-  /** Broken lines after which an object was looked for in vain. */
+  /** The number of invalid lines after which no object was found. */
   vain: number
 }
 
@@ -189,11 +189,15 @@ function decodeLines(body: Body): void {
   }
 }
 
-/** Decodes a line that is not JSON, but may be objects one after another. @param line its number */
+/**
+ * Decodes a line that is not JSON but may consist of objects one after another.
+ *
+ * @param line its number
+ */
 export const decodeObjects = (bytes: Buffer, line: number, decoder: RecordDecoder): void =>
   void decodeBroken({ bytes, from: 0, decoder, lines: null, vain: 0 }, 0, line)
 
-/** Counts the lines that are not blank. @returns 0 when they are fewer than `most` for certain */
+/** Counts the lines that are not blank. @returns 0 when there are certainly fewer than `most` */
 function countLines(bytes: Buffer, from: number, most: number): number {
   // A line and its end take two bytes.
   if ((bytes.length - from) / 2 < most) return 0
@@ -234,14 +238,18 @@ function isSurelyBroken(bare: string): boolean {
   }
 }
 
-/** A body of broken lines is not searched to its end for each of them. */
+/**
+ * After this many invalid lines without an object, no further one is searched for objects, which
+ * would take quadratic time.
+ */
 const MAX_VAIN = 8
 
 /**
- * Decodes the objects that begin on an invalid line: one after another, with or without a comma, on one line or several. An
- * object behind them that has no end is rejected alone. A line with anything else on it is rejected as a whole.
+ * Decodes the objects that begin on an invalid line: one after another, with or without a comma, on
+ * one line or several. A last object without an end is rejected alone. A line with anything else on
+ * it is rejected as a whole.
  *
- * @returns where to go on, and the number of further lines up to there
+ * @returns the offset after the objects, and the number of further lines up to there
  */
 function decodeBroken(
   body: Body,

@@ -65,8 +65,8 @@ export class RecordDecoder {
   #readable = 0
 
   /**
-   * @param isTolerant whether a member with a canonical name may have another type, and is a tag then: for protocols whose
-   *   replies can't say which record was refused
+   * @param isTolerant whether a canonical member of another type becomes a tag instead of a
+   * rejection, for protocols whose replies cannot name the rejected record
    */
   constructor(context: DecodeContext, sink: EventSink, { isTolerant = false } = {}) {
     this.#context = context
@@ -284,7 +284,10 @@ export function mergeDrafts(outer: Draft, inner: Draft): Draft {
   }
 }
 
-/** The time of the transport, or that of the program where it is of the same second and the transport knows whole ones only. */
+/**
+ * The time of the transport, or the program's time if it is in the same second and the transport's
+ * has whole seconds.
+ */
 function finerTime(outerMs: number | null, innerMs: number | null): number | null {
   if (outerMs === null || innerMs === null) return outerMs ?? innerMs
   return outerMs % 1000 === 0 && Math.floor(innerMs / 1000) * 1000 === outerMs ? innerMs : outerMs
@@ -296,7 +299,7 @@ export function parseWrapped(text: string): JsonRecord | null {
   return isRecord(value) ? expanded(toWellFormed(value) as JsonRecord) : null
 }
 
-/** Gives the members of the formats that have names of their own the usual ones. */
+/** Renames the members of formats with names of their own to the usual ones. */
 function expanded(record: JsonRecord): JsonRecord {
   if (isCompact(record)) return expandCompact(record)
   return isLoguru(record) ? expandLoguru(record) : record
@@ -325,7 +328,9 @@ function topCandidate(candidates: FieldCandidates, key: string, owner: JsonRecor
 
 const typeOf = ({ type }: JsonRecord): EventType => (isEventType(type) ? type : 'log')
 
-/** Without any text, the object or list in place of a message says most, else the rest of a record. */
+/**
+ * Uses the object or list in place of a message if there is no text, else the rest of the record.
+ */
 function textOfRest({ message }: JsonRecord, tags: JsonRecord | null, depth: number): string {
   if (tags === null || depth > 0) return ''
   return rawText(typeof message === 'object' && message !== null ? message : tags)

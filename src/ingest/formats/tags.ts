@@ -64,7 +64,7 @@ export class TagCollector {
       this.add(name, text)
       return
     }
-    // Without an array of the words, as a text of commas may be long.
+    // The text is split without an array of its words, because a text of commas may be long.
     for (let at = 0; at < text.length;) {
       const comma = text.indexOf(',', at)
       const end = comma === -1 ? text.length : comma

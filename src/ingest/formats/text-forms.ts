@@ -25,8 +25,8 @@ const ANY_CASE =
   `[Ee]rr|[Ee]rror|[Cc]rit|[Cc]ritical|[Ff]atal|[Pp]anic|[Aa]lert|[Ee]merg|${UPPER}`
 const LEVEL = String.raw`(?:\[ ?(?<boxed>${ANY_CASE}) ?\]|(?<level>${UPPER})(?![\w.]))`
 /**
- * The text between host and message in syslog lines: a name, a version or a second word, a process, on macOS a sender
- * in parentheses. `--` stands for a login without a name.
+ * The text between host and message in syslog lines: a program name, a version or a second word, a
+ * process, and on macOS a sender in parentheses. `--` stands for a login without a name.
  */
 const PROGRAM = String.raw`(?:(?: ?-- )?(?!(?:CEF|LEEF):|\d{1,2}:\d\d)(?<program>[^\s:[\]]{1,128}(?: [\w.]{1,32}(?=\[\d))?)(?: \d{1,5}(?:\.\d{1,5}){1,3})?(?:\[(?<pid>[^\]\s]{1,32})\](?: \([^)]{1,128}\))?)?: ?)`
 /** PostgreSQL's `%m [%p] %q%u@%d `, which Debian has, and other common prefixes. */
@@ -34,9 +34,10 @@ const POSTGRES = String.raw`(?<time>${ISO}(?: [A-Z]{3,5})?) \[(?<pid>\d{1,10})(?
 const CLASS = String.raw`[\w$/-]{1,128}(?:\.[\w$/-]{1,128}){1,16}`
 
 /**
- * The head of a line; the message follows it. The named groups are `time`, `epoch`, `level`, `boxed` (a level in
- * brackets), `mark` (a sign for a level), `pri` (syslog priority), `host`, `trace`, `cri` (full or partial line), `client`
- * (put back before the message); every other group becomes a tag.
+ * The head of a line; the message follows it. The named groups are `time`, `epoch`, `level`,
+ * `boxed` (a level in brackets), `mark` (a character that stands for a level), `pri` (syslog
+ * priority), `host`, `trace`, `cri` (full or partial line), `client` (put back before the message);
+ * every other group becomes a tag.
  */
 export interface TextForm {
   readonly pattern: RegExp
@@ -44,7 +45,7 @@ export interface TextForm {
   readonly isAligned?: boolean
   /** Which function reads the parts that an expression cannot; the draft's message is the rest of the line. */
   readonly refine?: 'structured-data' | 'access' | 'layout' | 'proxy' | 'security'
-  /** The message is the whole line, so that all of it can be searched. */
+  /** Whether the message is the whole line, so that all of it can be searched. */
   readonly isWhole?: boolean
   /** Whether the line may be the message of a syslog line too. */
   readonly isInner?: boolean
@@ -54,7 +55,7 @@ export interface TextForm {
   readonly joinedBy?: string
   /** Whether the line belongs to a record before it, with which it is joined. */
   readonly isDetail?: boolean
-  /** The lines that belong to the record whatever they look like. */
+  /** Matches lines that belong to the record whatever form they have. */
   readonly follows?: RegExp
 }
 
@@ -259,8 +260,9 @@ const DEVICE = String.raw`(?:(?<sequence>\d{1,10})?: )?(?:(?<host>[A-Za-z][\w.-]
 const DEVICE_TIME = String.raw`(?:${SYSLOG_TIME}|\d{4} ${MONTH} {1,2}\d{1,2} ${CLOCK}|${ISO})(?: [A-Z]{3,4})?`
 
 /**
- * Messages of Cisco's devices: as a relay passes them on, with a time of their own, and with one that says nothing: that of a clock
- * that was never set, which has an asterisk, or the time since the start.
+ * Messages of Cisco's devices: as a relay forwards them, with a valid time of their own, or with a
+ * time to be ignored. That is the time of a clock that was never set, marked by an asterisk, or the
+ * time since the start.
  */
 const CISCO_FORMS: readonly TextForm[] = [
   // <187>Nov 21 09:28:19 10.0.0.1 123: sw-1: *Mar  1 18:46:11.123: %LINK-3-UPDOWN: message
@@ -291,7 +293,7 @@ export const NPM_FORMS: readonly TextForm[] = [
   }),
 ]
 
-/** The levels that the signs of Redis and npm stand for. */
+/** The levels of the characters by which Redis and npm mark them. */
 export const MARKS: Readonly<Partial<Record<string, string>>> = {
   '.': 'debug',
   '-': 'verbose',

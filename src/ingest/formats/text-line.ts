@@ -25,7 +25,7 @@ export interface TextHead {
   /** `stdout` or `stderr` of a container, else ''. */
   readonly stream: string
   readonly form: TextForm
-  /** What the record has in common with the lines that belong to it; '' for nothing. */
+  /** The value that the record shares with the lines that belong to it; '' for none. */
   readonly joinedBy: string
 }
 
@@ -143,8 +143,8 @@ export const severityOfPri = (pri: string | undefined): Severity | null =>
   pri === undefined || Number(pri) > MAX_PRI ? null : severityOfNumber(Number(pri) % 8, 'syslog')
 
 /**
- * Reads `[id name="value" …][…] message` or `- message`, and removes a byte order mark before the message. Where there is none, as of
- * Juniper's devices, the structured data is the message.
+ * Reads `[id name="value" …][…] message` or `- message`, and removes a byte order mark before the
+ * message. If there is no message, as from Juniper's devices, the structured data is the message.
  */
 function refineStructuredData(draft: Draft, tags: TagCollector): void {
   const element = /\[([^\s="\]]{1,64})((?: [^\s="\]]{1,64}="(?:[^"\\\]]|\\.){0,4096}"){0,64})\]/y

@@ -27,7 +27,7 @@ interface SecurityEvent {
   /** The values of HEADER. */
   readonly header: readonly string[]
   readonly fields: Fields
-  /** Null when one of the fields says it. */
+  /** The level of the header; null for LEEF, which has it among the fields. */
   readonly level: string | null
 }
 

@@ -20,7 +20,7 @@ const TRACE_LINE =
 const PYTHON_TRACE = /^(?:Traceback \(|\s+File ")/
 const TRACE_END = /^[A-Za-z_][\w.]{0,127}(?::|$)/
 
-/** What a Go program writes when it ends, before the stacks of its goroutines. */
+/** The first line that a Go program writes when it crashes, before the stacks of its goroutines. */
 const GO_PANIC = /^(?:panic: |fatal error: |unexpected fault address |SIG[A-Z]{2,5}: )/
 const GOROUTINE = /^goroutine \d{1,20} (?:gp=\S{1,32} )?(?:m=\S{1,16} )?(?:mp=\S{1,32} )?\[/
 const GO_LINE =
@@ -57,7 +57,7 @@ function haveHeads(lines: readonly string[], clock: Clock): boolean {
   let heads = 0
   for (const line of lines.slice(0, SAMPLE_LINES)) {
     if (line.trim() === '' || /^[\s}\])]/.test(line)) continue
-    // JSON is a record by itself.
+    // A line of JSON is a record of its own.
     if (
       line.startsWith('{') ||
       TRACE_LINE.test(line) ||
@@ -83,7 +83,10 @@ interface Pending {
   isPython: boolean
 }
 
-/** Reads the message of a line as JSON or as a line of another form, where the form of its head lets it be one. */
+/**
+ * Reads the message of a line as JSON or as a line of another form, if the form of its head allows
+ * it.
+ */
 export function unwrapHead(head: TextHead, clock: Clock, decoder: RecordDecoder): Draft {
   const { wraps } = head.form
   if (wraps === undefined) return head.draft
@@ -145,7 +148,7 @@ class RecordAssembler {
     this.#emit()
   }
 
-  /** Adds a row of a W3C log, or reads what its next rows have. */
+  /** Adds a row of a W3C log, or reads the names of the next rows' fields. */
   #addRow(line: number, text: string): boolean {
     if (W3C_DIRECTIVE.test(text)) {
       if (text.startsWith('#Fields:')) this.#fields = new W3cFields(text)
@@ -180,7 +183,10 @@ class RecordAssembler {
     }
   }
 
-  /** Whether a line explains the record before: they have the process, or npm's number, in common. */
+  /**
+   * Whether a line belongs to the record before: they have the same process, or the same number in
+   * a log of npm.
+   */
   #isDetail({ form, joinedBy }: TextHead): boolean {
     return form.isDetail === true && joinedBy !== '' && this.#pending?.head?.joinedBy === joinedBy
   }
@@ -210,13 +216,14 @@ class RecordAssembler {
     if (pending === null) return false
     if (this.#isOfStack(text) || pending.head?.form.follows?.test(text) === true) return true
     if (GOROUTINE.test(text)) return false
-    // Below a line without a time, which may be of another program, only indented lines are surely part of it.
+    // A line without a time may be of another program, so only indented lines below it certainly
+    // belong to it.
     if (this.#haveHeads && (pending.head === null || pending.head.draft.timestampMs !== null))
       return true
     return pending.head !== null && /^\s/.test(text)
   }
 
-  /** Whether a line is one of the stack that the record before has or begins. */
+  /** Whether a line belongs to a stack trace of the record before. */
   #isOfStack(text: string): boolean {
     const pending = this.#pending
     if (pending === null) return false
@@ -254,7 +261,7 @@ class RecordAssembler {
     if (this.#pending === null) return
     const { line, draft, head, texts } = this.#pending
     this.#pending = null
-    // The head of some records is a line of its own.
+    // Some records have their head on a line of its own.
     const message = texts[0] === '' ? texts.slice(1).join('\n').trimStart() : texts.join('\n')
     const timestampMs = draft.timestampMs ?? this.#lastMs
     this.#lastMs = timestampMs

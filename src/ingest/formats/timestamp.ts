@@ -104,7 +104,10 @@ function parseIso(text: string, { toUtc }: Clock): number | null {
   return ms === null || hasZone(text) ? ms : toUtc(ms)
 }
 
-/** An offset or `Z` ends the text; of a time without one the last character is a digit, and no sign is behind the date. */
+/**
+ * Whether a text ends with an offset or `Z`. A time without one ends with a digit, and has no sign
+ * after the date.
+ */
 const hasZone = (text: string): boolean =>
   text.charCodeAt(text.length - 1) > 57 || text.includes('+', 16) || text.includes('-', 16)
 

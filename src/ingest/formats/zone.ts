@@ -1,7 +1,9 @@
-/** Converts a time on a clock, as ms since 1970 in UTC would be, to the ms since 1970 at which the clock shows it. */
+/**
+ * Converts a local time to UTC. Both are ms since 1970; a local time is given as if it were in UTC.
+ */
 export type ToUtc = (clockMs: number) => number
 
-/** What completes a time that lacks its year or zone. */
+/** The context that completes a time without a year or zone. */
 export interface Clock {
   readonly nowMs: number
   readonly toUtc: ToUtc
@@ -9,11 +11,11 @@ export interface Clock {
 
 export const UTC: ToUtc = (clockMs) => clockMs
 
-/** Zones change their offsets at multiples of this. */
+/** The offsets of time zones change at multiples of this. */
 const STEP_MS = 900_000
 const MAX_KNOWN = 10_000
 
-/** The zones of one thread, each made once. */
+/** The time zones of one thread, each created once. */
 export class Zones {
   readonly #byName = new Map<string, ToUtc>()
 
@@ -43,7 +45,8 @@ function zoneOf(name: string): ToUtc {
     known.set(step, found)
     return found
   }
-  // The second look is for the hours after a change. An hour that the clock shows twice is the first of the two.
+  // The second lookup is needed for the hours after a change of the offset. A local time that
+  // occurs twice is the first of the two.
   return (clockMs) => {
     const guessMs = clockMs - offsetAt(clockMs)
     const earlyMs = clockMs - offsetAt(guessMs - STEP_MS * 8)
@@ -54,7 +57,7 @@ function zoneOf(name: string): ToUtc {
 
 /** Reads `GMT`, `GMT+05:30` or `GMT-00:01:15`. @returns ms */
 function offsetOf(format: Intl.DateTimeFormat, utcMs: number): number {
-  // Beyond the range of dates a format throws.
+  // The range of dates, beyond which the format throws.
   const at = Math.min(Math.max(utcMs, -8e15), 8e15)
   const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? ''
   const match = /([+-])(\d\d):?(\d\d)?:?(\d\d)?/.exec(name)

@@ -3,7 +3,12 @@ import type { Log } from '../../telemetry/log.js'
 
 const WARN_MS = 60_000
 
-/** Tells which addresses may send. The log names one that may not, once a minute. @param ranges none for all addresses */
+/**
+ * Creates the check of the addresses that may send. The log names a refused one, at most once a
+ * minute.
+ *
+ * @param ranges empty to allow all addresses
+ */
 export function createAllowed(ranges: readonly string[], log: Log): (address: string) => boolean {
   if (ranges.length === 0) return () => true
   const isAllowed = createRanges(ranges)

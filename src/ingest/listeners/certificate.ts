@@ -11,21 +11,25 @@ interface CertificateFiles {
   readonly key: Buffer
 }
 
-/** The certificate of the ports with TLS. Connections that begin after a renewal of its files have the new one. */
+/**
+ * The certificate of the TLS ports. After a renewal of its files, new connections get the new one.
+ */
 export interface Certificate {
   readonly current: () => CertificateFiles
   onRenewed(listener: (files: CertificateFiles) => void): void
   close(): void
 }
 
-/** Reading beats the events of a file system, which do not tell when the target of a symbolic link was changed. */
+/**
+ * How often the files are read. File system events would miss a change of a symbolic link's target.
+ */
 const LOOK_MS = 10 * SECOND_MS
 
 /**
- * Reads the certificate and its key, and reads them again from time to time. Files that are no certificate and its key, as for a
- * moment while they are replaced, are told once, and the former ones stay in use.
+ * Reads the certificate and its key, and reads them again from time to time. If they do not fit, as
+ * for a moment during a replacement, this is logged once and the former ones stay in use.
  *
- * @throws Error naming the setting of a file that can't be used
+ * @throws Error naming the setting of a file that cannot be used
  */
 export function openCertificate(config: Config, log: Log, lookMs = LOOK_MS): Certificate {
   let files = readFiles(config)
@@ -81,7 +85,7 @@ function checkPair(files: CertificateFiles): void {
   }
 }
 
-/** Clients that do not look at it go on. */
+/** Warns of a certificate that is not valid now. Clients that do not check it still connect. */
 function warnUnlessValid({ cert }: CertificateFiles, log: Log): void {
   const { validFrom, validTo } = new X509Certificate(cert)
   const isValid = Date.parse(validFrom) <= Date.now() && Date.now() < Date.parse(validTo)

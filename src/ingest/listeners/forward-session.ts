@@ -15,21 +15,22 @@ const NONCE_BYTES = 16
 
 interface ForwardOptions {
   readonly peer: Peer
-  /** Null when clients need not know a key. */
+  /** Null when clients need no key. */
   readonly sharedKey: string | null
   /** Resolves when the records are durable. @param onceId of a chunk that is stored once */
   readonly submit: (bytes: Buffer, onceId?: string) => Promise<void>
 }
 
 /**
- * A connection of the Forward protocol. With a shared key the client has to prove that it knows it. A message that asks for an
- * acknowledgement gets it when its records are durable; the others are gathered in batches.
+ * A connection of the Forward protocol. With a shared key the client has to prove that it knows it.
+ * A message with a request for acknowledgement is acknowledged when its records are durable; other
+ * messages are gathered in batches.
  */
 export class ForwardSession implements Session {
   readonly #options: ForwardOptions
   readonly #framing = new MessageFraming(INGEST_BYTES)
   readonly #batch: RecordBatch
-  /** Null as soon as the client is known. */
+  /** The handshake; null once the client is authenticated. */
   #handshake: Handshake | null = null
   #isBroken = false
 
@@ -70,7 +71,7 @@ export class ForwardSession implements Session {
   #take(bytes: Buffer): void {
     if (this.#isBroken) return
     if (this.#handshake !== null) return this.#greet(bytes, this.#handshake)
-    // Nil keeps a connection alive.
+    // Nil is a keep-alive message.
     if (bytes.length === 1 && bytes[0] === 0xc0) return
     const chunk = readMessage(bytes)?.chunk ?? null
     if (chunk === null) this.#batch.record(bytes, 0, bytes.length, false)

@@ -35,11 +35,14 @@ import type { SenderKey } from '../submission.js'
 import type { Certificate } from './certificate.js'
 import type { Peer, Session } from './session.js'
 
-/** A request has this long to come as a whole. */
+/** The longest time until a request is complete. */
 const REQUEST_MS = 60_000
-/** Requests of a connection at a time. */
+/** The most concurrent requests of a connection. */
 const MAX_STREAMS = 100
-/** What a client may send of a request, and of all of a connection, before it is read. */
+/**
+ * The flow-control window: the bytes that a client may send of a request, or of all requests of a
+ * connection, before they are read.
+ */
 const STREAM_WINDOW = 256 * 1024
 const CONNECTION_WINDOW = 1024 * 1024
 const HEADER_BYTES = 16 * 1024
@@ -56,7 +59,7 @@ const TLS_HANDSHAKE = 0x16
 export interface GrpcDeps {
   readonly services: IngestServices
   readonly log: Log
-  /** Null when the port speaks no TLS. */
+  /** Null when the port has no TLS. */
   readonly certificate: Pick<Certificate, 'current'> | null
 }
 
@@ -73,7 +76,7 @@ export class GrpcServer {
     return new GrpcSession(peer, (pipe, isTls) => this.#start(pipe, isTls))
   }
 
-  /** Waits until the requests that are under way have their answers. */
+  /** Waits until the requests in flight are answered. */
   async settle(deadlineMs: number): Promise<void> {
     for (const untilMs = Date.now() + deadlineMs; this.#open > 0 && Date.now() < untilMs;)
       await sleep(STEP_MS)
@@ -83,7 +86,8 @@ export class GrpcServer {
     if (!isTls) return this.#serve(pipe, pipe)
     const { certificate } = this.#deps
     if (certificate === null) return void pipe.destroy()
-    // A server of its own, because only a server tells when a handshake over a stream has ended.
+    // Sessions get a TLS server of their own, because only a server reports the end of a handshake
+    // over a stream.
     const options = {
       ...certificate.current(),
       ALPNProtocols: ['h2'],
@@ -100,7 +104,7 @@ export class GrpcServer {
     session.on('error', (error) => this.#fail(pipe, error))
     session.once('close', () => pipe.destroy())
     session.once('connect', () => {
-      // Bytes that are no HTTP/2 have ended it by now.
+      // A connection that does not speak HTTP/2 has been closed by now.
       if (!session.destroyed) session.setLocalWindowSize(CONNECTION_WINDOW)
     })
     session.on('stream', (stream, headers) => {
@@ -134,7 +138,7 @@ export class GrpcServer {
     }
   }
 
-  /** @returns the response to a request whose records are durable */
+  /** @returns the response to a request, whose records are durable by then */
   async #take(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
@@ -188,7 +192,7 @@ function headOf(headers: IncomingHttpHeaders, ip: string): SenderHead {
 
 /** @throws AppError `body_too_large`, `request_timeout`, `bad_request` when the client leaves */
 function readBody(stream: ServerHttp2Stream, pipe: Pipe): Promise<Buffer> {
-  // Frames may be of one byte each.
+  // A body may come in frames of one byte each.
   const body = new ByteBuffer()
   let frames = 0
   let bytes = 0
@@ -227,7 +231,7 @@ function readBody(stream: ServerHttp2Stream, pipe: Pipe): Promise<Buffer> {
       clearTimeout(timer)
       resolve(Buffer.from(body.bytes.buffer, 0, body.length))
     }
-    // A request without a body may have ended before anybody listened.
+    // A request without a body may have ended before a listener was added.
     if (stream.readableEnded) end()
     else stream.once('end', end)
   }).finally(() => hold(-bytes))
@@ -242,17 +246,17 @@ function respond(stream: ServerHttp2Stream, message: Buffer): void {
   stream.end(message)
 }
 
-/** An error may come before the request has: the rest of it is not read. */
+/** Rejects a request that may not have arrived completely; the rest of it is not read. */
 function refuse(stream: ServerHttp2Stream, error: AppError): void {
   if (stream.closed || stream.destroyed) return
   stream.respond({ ...HEADERS, ...grpcError(error) }, { endStream: true })
   if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR)
 }
 
-/** The bytes of a connection, as HTTP/2 reads and writes them. */
+/** The bytes of a connection as a stream for HTTP/2. */
 class Pipe extends Duplex {
   readonly #peer: Peer
-  /** Bytes of requests that are not there as a whole. */
+  /** The bytes of requests that are not complete. */
   heldBytes = 0
   session: ServerHttp2Session | null = null
 
@@ -267,7 +271,7 @@ class Pipe extends Duplex {
     return this.#peer.address
   }
 
-  /** Takes no further requests, and closes when the others have their answers. */
+  /** Accepts no further requests, and closes the connection when the others are answered. */
   finish(): void {
     if (this.session === null || this.session.destroyed) this.destroy()
     else this.session.close()

@@ -6,25 +6,27 @@ import type { ListenerBody, Listeners } from '../listener.js'
 
 export interface IntakeDeps {
   readonly listeners: Pick<Listeners, 'key' | 'hasRoom' | 'submit'>
-  /** Called with true when nobody should be read any more, and with false when it may go on. */
+  /** Called with true when all reading is to stop, and with false when it may continue. */
   readonly onFull: (isFull: boolean) => void
   readonly onError: (error: unknown) => void
 }
 
-/** A connection, or what sends datagrams from one address. */
+/** A TCP connection, or the sender of datagrams at one address. */
 export interface Sender {
   readonly id: string
   /** The client's IPv4 address, or the /64 network of its IPv6 address. All senders of a network share one quota of workers and memory. */
   readonly network: string
-  /** Called with true when no more of it should be read, and with false when it may go on. */
+  /**
+   * Called with true when reading from this sender is to stop, and with false when it may continue.
+   */
   readonly pause: (isPaused: boolean) => void
 }
 
 interface Share {
   readonly sender: Sender
-  /** In the order of their numbers. */
+  /** The batches that wait, in the order of their numbers. */
   readonly waiting: Job[]
-  /** Of all its batches that are not durable yet. */
+  /** The bytes of all batches that are not durable yet. */
   bytes: number
   isPaused: boolean
 }
@@ -38,32 +40,39 @@ interface Job {
   readonly reject: (cause: unknown) => void
 }
 
-/** What the senders share of the batches that are not durable yet. A second at 30 MB/s. */
+/**
+ * The memory that the senders share for batches that are not durable yet. It is filled in a second
+ * at 30 MB/s.
+ */
 const SHARED_BYTES = 32 * 1024 * 1024
-/** Above it no sender is read. A single read of a sender may bring several MiB of tiny batches beyond its share. */
+/**
+ * Above this, reading stops for all senders. A single read may bring several MiB of tiny batches
+ * beyond the sender's share.
+ */
 const MAX_BYTES = 2 * SHARED_BYTES
-/** What a batch takes beside its bytes. A client may send one for each record. */
+/** The memory of a batch beside its bytes. A client may send a batch for each record. */
 const JOB_BYTES = 2048
-/** Limit of the batches that the pipeline works on at once. The others wait here and cost it no CPU. */
+/** The most batches that the pipeline works on at once. Waiting batches cost it no CPU. */
 const MAX_RUNNING = 64
 const RETRY_MS = 25
-/** Delay after the disk or the workers failed. */
+/** The pause after a failure of the disk or the workers. */
 const FAILED_MS = 500
 
 /**
- * Takes the batches of all listeners to the pipeline. Their senders can't be told to come again, so a batch waits here until the
- * pipeline has room. A sender that has more than twice as much here as is free is not read meanwhile, and the senders take
- * turns, so that one that floods does not hold up the others.
+ * Passes the batches of all listeners to the pipeline. Their senders cannot be told to retry, so a
+ * batch waits here until the pipeline has room. Reading from a sender pauses while its batches take
+ * more than twice the free memory, and senders are served in turn, so that one that floods does not
+ * delay the others.
  */
 export class Intake {
   readonly #deps: IntakeDeps
-  /** The senders with batches here. */
+  /** The shares of senders with batches. */
   readonly #shares = new Map<string, Share>()
-  /** Those of them with batches that wait; the next turn is that of the first. */
+  /** The shares with waiting batches; the first is served next. */
   readonly #waiting = new Set<Share>()
   #lastNo = 0
   #running = 0
-  /** After the pipeline refused a batch nothing is begun until the timer. */
+  /** Whether the pipeline refused a batch; then none is submitted until the timer fires. */
   #isRefused = false
   #bytes = 0
   #isFull = false
@@ -74,7 +83,7 @@ export class Intake {
     this.#deps = deps
   }
 
-  /** Bytes of the batches that are not durable yet, with what each takes beside them. */
+  /** The bytes of the batches that are not durable yet, including their overhead. */
   get bytes(): number {
     return this.#bytes
   }
@@ -95,13 +104,14 @@ export class Intake {
       this.#lastNo++
       share.waiting.push({ no: this.#lastNo, batch, share, resolve, reject })
       this.#waiting.add(share)
-      // While the timer runs, senders wait for room. To try all of them at each batch would be slow.
+      // While the timer runs, senders wait for room, because trying all of them at each batch would
+      // be slow.
       if (this.#timer === null) this.#drain()
     })
     return done.finally(() => this.#count(share, -bytes))
   }
 
-  /** Waits until all batches are durable, and gives up the others at the deadline. */
+  /** Waits until all batches are durable, and drops the rest at the deadline. */
   async settle(deadlineMs: number): Promise<void> {
     const untilMs = Date.now() + deadlineMs
     while (this.#bytes > 0 && Date.now() < untilMs) await sleep(RETRY_MS)
@@ -120,7 +130,10 @@ export class Intake {
     return share
   }
 
-  /** Between two limits a pause stays as it is, so that it does not change with each batch. */
+  /**
+   * Pauses above one limit and resumes below another, so that the state does not change with each
+   * batch.
+   */
   #count(share: Share, bytes: number): void {
     this.#bytes += bytes
     share.bytes += bytes
@@ -147,7 +160,7 @@ export class Intake {
       const isWelcome =
         listeners.key() === null || listeners.hasRoom(job.batch.bytes.length, network)
       if (!isWelcome) {
-        // Its network has used up its share; senders of other networks may have room.
+        // The network has used up its share; senders of other networks may still have room.
         this.#later(RETRY_MS)
         continue
       }

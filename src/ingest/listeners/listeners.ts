@@ -20,9 +20,9 @@ import { openUdp, type UdpListener } from './udp.js'
 export interface ListenerDeps {
   readonly config: Config
   readonly log: Log
-  /** The way into the pipeline. */
+  /** The pipeline's entrance for clients without a key. */
   readonly listeners: Listeners
-  /** The way in for clients that name their key. */
+  /** The pipeline's entrance for clients that name their key. */
   readonly ingest: IngestServices
   readonly capacity: Capacity
 }
@@ -31,20 +31,23 @@ export interface ListenerPorts {
   /** The ports that were opened, by setting. */
   readonly ports: ReadonlyMap<string, number>
   readonly connections: () => number
-  /** Bytes that were read and are not durable yet. */
+  /** The bytes that were read and are not durable yet. */
   readonly bytes: () => number
-  /** By protocol: datagrams that were lost for want of room. */
+  /** The number of datagrams lost for lack of memory, by protocol. */
   readonly lostDatagrams: () => ReadonlyMap<string, number>
-  /** Ends all connections. What was read is durable afterwards, if the pipeline takes it in time. */
+  /**
+   * Closes all connections. What was read becomes durable if the pipeline is in time for the
+   * deadline.
+   */
   close(deadlineMs: number): Promise<void>
 }
 
-/** A protocol whose clients get no answer. */
+/** A protocol whose clients get no reply. */
 interface FramedProtocol {
   readonly protocol: string
   readonly format: ProtocolFormat
   readonly framing: (maxBytes: number) => Framing
-  /** Takes the datagrams of one port; absent for a protocol without UDP. */
+  /** Reads the datagrams of a port; absent for a protocol without UDP. */
   readonly datagrams?: () => (datagram: Buffer, from: string, sink: RecordSink) => void
 }
 
@@ -93,18 +96,19 @@ const FRAMED_PORTS: readonly FramedPort[] = [
   { setting: 'LINES_PORT', port: ({ linesPort }) => linesPort, of: LINES },
 ]
 
-/** Bytes of a message that are not its text: its head, its structured data. */
+/** The most bytes of a message beside its text: its head, its structured data. */
 const HEAD_BYTES = 16 * 1024
-/** Limit of the bytes of unfinished records of all connections. */
+/** The most bytes of incomplete records of all connections. */
 const HELD_BYTES = 64 * 1024 * 1024
 const PORT_TRIES = 20
 
 /**
- * Opens the ports of the settings, all but those of the collector's own server. Each connection has a session, which finds the
- * records in its stream; the records of some milliseconds are a batch, which takes the way of a body. While too many bytes of a
- * connection are not durable yet, it is not read, and so its sender waits.
+ * Opens the ports of the settings, all but those of the collector's own server. Each connection has
+ * a session, which splits its stream into records; the records of some milliseconds form a batch,
+ * which the pipeline handles like a body. While too many bytes of a connection are not durable yet,
+ * it is not read, which makes its sender wait.
  *
- * @throws Error naming the setting that keeps a port from opening; the others are closed again
+ * @throws Error naming the setting of a port that cannot be opened; the others are closed again
  */
 export async function openListenerPorts(deps: ListenerDeps): Promise<ListenerPorts> {
   const { config, log, listeners, capacity } = deps
@@ -144,7 +148,7 @@ interface Opening {
   readonly intake: Intake
   readonly opened: OpenPorts
   readonly log: Log
-  /** Null where no port has TLS. */
+  /** Null when no port has TLS. */
   readonly certificate: Certificate | null
 }
 
@@ -190,7 +194,8 @@ async function openFramed(
     } catch (error) {
       await tcp.stop()
       await tcp.close()
-      // Any port was asked for, and the one that is free for TCP is not for UDP.
+      // With port 0, the port that was free for TCP may not be free for UDP, so another one is
+      // tried.
       if (asked !== 0 || attempt === PORT_TRIES) throw error
     }
   }
@@ -212,7 +217,7 @@ async function openForward({ config, host, intake, opened, log }: Opening): Prom
       sharedKey,
       submit: async (bytes, onceId) => await submit(peer, bytes, onceId),
     })
-  // Whoever knows the key may send from anywhere.
+  // Clients that prove to know the key may send from any address.
   const guarded = sharedKey === null ? host : { ...host, isAllowed: () => true }
   const tcp = await openTcp(guarded, { setting, port, openSession })
   opened.add(setting, 'forward', { tcp, udp: null })
@@ -227,7 +232,7 @@ async function openGrpc(
   if (port === null) return
   const server = new GrpcServer({ services, log, certificate })
   const openSession = (peer: Peer) => server.openSession(peer)
-  // Every request names its key.
+  // Every request names its key, so any address may send.
   const guarded = { ...host, isAllowed: () => true }
   const tcp = await openTcp(guarded, { setting, port, openSession })
   opened.add(setting, 'otlp', { tcp, udp: null, settle: (ms) => server.settle(ms) })
@@ -236,7 +241,7 @@ async function openGrpc(
 interface OpenPort {
   readonly tcp: TcpListener
   readonly udp: UdpListener | null
-  /** Waits for the answers to what was read; absent for a port whose clients get none. */
+  /** Waits for the replies to what was read; absent for a port whose clients get none. */
   readonly settle?: (deadlineMs: number) => Promise<void>
 }
 
@@ -260,7 +265,7 @@ class OpenPorts {
     }
   }
 
-  /** Reads no further; what was read is passed on. */
+  /** Stops reading; what was read is passed on. */
   async stop(): Promise<void> {
     await Promise.all(
       this.#ports.map(async ({ tcp, udp }) => {

@@ -3,35 +3,40 @@ import type { Framing } from '../record-batch.js'
 import { RecordBatch } from '../record-batch.js'
 import type { Sender } from './intake.js'
 
-/** What a protocol makes of one TCP connection. */
+/** The protocol's side of a TCP connection. */
 export interface Session {
-  /** Bytes of memory that wait for the rest of a record. */
+  /** The bytes of an incomplete record. */
   readonly heldBytes: number
-  /** Whether the connection waits for the rest of a record. */
+  /** Whether the connection is in the middle of a record. */
   readonly isWithin: boolean
   push(chunk: Buffer): void
-  /** Called some milliseconds after `push`: passes on what was gathered. @param idleMs since the last chunk; @returns whether to call again */
+  /**
+   * Called some milliseconds after `push` to pass on the gathered records.
+   *
+   * @param idleMs time since the last chunk
+   * @returns whether to call again
+   */
   tick(idleMs: number): boolean
-  /** Passes on what is left at the end of the connection. */
+  /** Passes on the remaining records at the end of the connection. */
   end(): void
 }
 
-/** What a session works with. */
+/** The connection as a session sees it. */
 export interface Peer extends Sender {
   readonly address: string
   /** @param done called when the kernel has the bytes, or with the error */
   write(bytes: Uint8Array, done?: (error?: Error | null) => void): void
   close(reason: string): void
-  /** Closes the connection of a client that does not belong here. The log says so once a minute. */
+  /** Closes a connection of another protocol. This is logged once a minute. */
   refuse(reason: string): void
 }
 
-/** Batches of this size are passed on at once. */
+/** A batch of this size is passed on at once. */
 const BATCH_BYTES = 256 * 1024
-/** When nothing came for this long, the last record is complete, if it may be. */
+/** After this time without data the last record counts as complete, if its protocol allows it. */
 const IDLE_MS = 200
 
-/** Gathers the records of a connection in batches. Its sender gets no answer. */
+/** Gathers the records of a connection in batches. Its sender gets no reply. */
 export class FramedSession implements Session {
   readonly #framing: Framing
   readonly #batch: RecordBatch
@@ -91,7 +96,10 @@ export class FramedSession implements Session {
 
 const REQUEST_CHARS = 2048
 
-/** Health checks and clients of another port begin so; any text is a record of some protocol here. */
+/**
+ * Recognises health checks and clients of another protocol. Any text is a valid record of some
+ * protocol here.
+ */
 function foreignProtocol(chunk: Buffer): string | null {
   if (chunk[0] === 0x16 && chunk[1] === 3) return 'TLS'
   const isHttp = /^[A-Z]{3,7} \S{1,2000} HTTP\/1\.[01]\r?\n/.test(

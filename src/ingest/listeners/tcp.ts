@@ -7,13 +7,16 @@ import type { Log } from '../../telemetry/log.js'
 import type { Certificate } from './certificate.js'
 import type { Peer, Session } from './session.js'
 
-/** What all listeners share. */
+/** The parts that all listeners share. */
 export interface ListenerHost {
   readonly host: string
   readonly log: Log
-  /** Which addresses may connect. */
+  /** Whether an address may connect. */
   readonly isAllowed: (address: string) => boolean
-  /** Open connections; one for all ports of the process, and one for the listeners. */
+  /**
+   * The pools that count open connections: one for all ports of the process, and one for the
+   * listeners.
+   */
   readonly pools: readonly ConnectionPool[]
   readonly held: HeldBytes
 }
@@ -29,9 +32,9 @@ export interface TcpOptions {
 export interface TcpListener {
   readonly port: number
   readonly connections: number
-  /** Stops or goes on reading. */
+  /** Pauses or resumes reading. */
   pause(isPaused: boolean): void
-  /** Accepts and reads no further; what was read is passed on. */
+  /** Stops accepting and reading; what was read is passed on. */
   stop(): Promise<void>
   /** Ends all connections. */
   close(): Promise<void>
@@ -40,16 +43,16 @@ export interface TcpListener {
 /** How often the gathered records are passed on. */
 const TICK_MS = 10
 const SWEEP_MS = 1_000
-/** A connection that stays within a record for so long is closed. */
+/** A connection that stays in the middle of a record for this long is closed. */
 const STUCK_MS = 60_000
-/** A connection that was idle for so long makes room for another when there is none. */
+/** A connection that was idle for this long may be closed to make room for another. */
 const SPARE_MS = 30_000
 const WARN_MS = 60_000
 const KEEP_ALIVE_MS = 60_000
 const HANDSHAKE_MS = 10_000
 /** Time for the bytes that the kernel has already received. */
 const LINGER_MS = 100
-/** Replies that a client has not read. Each is some 300 bytes at most. */
+/** The most bytes of replies that a client has not read. Each reply has about 300 bytes at most. */
 const MAX_UNREAD_BYTES = 1024 * 1024
 
 interface Connection {
@@ -58,7 +61,7 @@ interface Connection {
   readonly network: string
   lastMs: number
   heldBytes: number
-  /** Whether it has used up its share of what is not durable yet. */
+  /** Whether the sender has used up its share of the intake. */
   isPaused: boolean
 }
 
@@ -75,7 +78,7 @@ export class HeldBytes {
     this.#maxBytes = maxBytes
   }
 
-  /** @param largest finds the connection of a listener that holds the most */
+  /** @param largest finds the connection of a listener that holds the most bytes */
   watch(largest: () => { readonly bytes: number; readonly drop: () => void } | null): () => void {
     this.#owners.add(largest)
     return () => void this.#owners.delete(largest)
@@ -167,7 +170,7 @@ class Connections {
   readonly #options: TcpOptions
   readonly #count: (change: number) => boolean
   readonly #all = new Set<Connection>()
-  /** Connections with gathered records, or with a record that may be complete. */
+  /** Connections with gathered records, or with a last record that may be complete. */
   readonly #busy = new Set<Connection>()
   readonly #networks = new Map<string, number>()
   readonly #unwatch: () => void
@@ -190,7 +193,7 @@ class Connections {
     return this.#all.size
   }
 
-  /** Handshakes count as connections. A failed one is not worth a warning. */
+  /** Counts handshakes as connections. A failed one is not logged as a warning. */
   guardHandshakes(server: Server): void {
     server.on('connection', (socket: Socket) => {
       if (!this.#host.isAllowed(plainAddress(socket.remoteAddress ?? ''))) socket.destroy()
@@ -217,7 +220,7 @@ class Connections {
         this.#flow(connection)
       },
       write: (bytes, done) => {
-        // A client that reads no replies gets no more of them.
+        // A client that does not read its replies is disconnected.
         if (socket.writableLength > MAX_UNREAD_BYTES) socket.destroy()
         if (socket.writable) socket.write(bytes, done)
         else done?.(new Error('the connection is closed'))
@@ -308,7 +311,7 @@ class Connections {
     this.#ticker = null
   }
 
-  /** Closes the connections that stay within a record. */
+  /** Closes the connections that stay in the middle of a record. */
   #sweep(): void {
     if (this.#isPaused) return
     const beforeMs = Date.now() - STUCK_MS
@@ -340,7 +343,7 @@ class Connections {
     return false
   }
 
-  /** Closes the connection that is idle for the longest time. */
+  /** Closes the connection that has been idle the longest. */
   #makeRoom(): boolean {
     let idlest: Connection | null = null
     for (const connection of this.#all)
@@ -356,7 +359,10 @@ class Connections {
     this.#warn({}, `${this.#options.setting} has no room for further connections (MAX_CONNECTIONS)`)
   }
 
-  /** Clients that reconnect again and again don't fill the log. */
+  /**
+   * Warns at most once a minute, so that clients that reconnect again and again do not fill the
+   * log.
+   */
   #warn(details: object, message: string): void {
     if (Date.now() - this.#warnedAtMs < WARN_MS) return
     this.#warnedAtMs = Date.now()

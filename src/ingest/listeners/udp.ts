@@ -12,13 +12,13 @@ export interface UdpOptions {
   readonly host: string
   readonly port: number
   readonly isAllowed: (address: string) => boolean
-  /** Takes a datagram and passes its records on to `batch`. */
+  /** Reads a datagram and adds its records to `batch`. */
   readonly read: (datagram: Buffer, sender: RemoteInfo, batch: RecordBatch) => void
   readonly submit: (bytes: Buffer, sender: Sender) => void
 }
 
 export interface UdpListener {
-  /** Datagrams that were lost for want of room, here or in the kernel. */
+  /** The number of datagrams lost for lack of memory, here or in the kernel. */
   readonly lost: () => number
   pause(isPaused: boolean): void
   close(): void
@@ -26,9 +26,9 @@ export interface UdpListener {
 
 const TICK_MS = 10
 const BATCH_BYTES = 256 * 1024
-/** Limit of senders whose records wait for the next tick. */
+/** The most senders with records that wait for the next tick. */
 const MAX_SENDERS = 1_000
-/** What the kernel keeps for a busy process; it may allow less (net.core.rmem_max). */
+/** The size of the kernel's receive buffer; the kernel may allow less (net.core.rmem_max). */
 const BUFFER_BYTES = 8 * 1024 * 1024
 
 /** Opens a UDP port. @throws Error naming the setting of a port that can't be used */
@@ -41,7 +41,7 @@ export async function openUdp(options: UdpOptions): Promise<UdpListener> {
   socket.on('error', () => undefined)
   const { port } = socket.address()
   const batches = new Map<string, RecordBatch>()
-  /** Addresses that have used up their share of what is not durable yet. */
+  /** The addresses that have used up their share of the intake. */
   const paused = new Set<string>()
   let refused = 0
   let isPaused = false
@@ -96,7 +96,10 @@ const bind = (socket: Socket, { host, port, setting }: UdpOptions): Promise<void
     })
   })
 
-/** The datagrams that the kernel dropped at a local port, by its tables (Linux only; elsewhere 0). */
+/**
+ * The number of datagrams that the kernel dropped at a local port, by its tables (Linux only;
+ * elsewhere 0).
+ */
 function kernelDrops(port: number): number {
   const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   let drops = 0

@@ -28,7 +28,7 @@ export const betterStack: Protocol = {
       },
       services,
     )
-    // Behind other segments it would take what was sent to a mistaken path.
+    // Under other prefixes the route would also accept requests to mistyped paths.
     return [{ ...route, isJoined: false }]
   },
 }

@@ -1,12 +1,12 @@
-/** Splits a body that is taken while it arrives into bodies of whole records. */
+/** Splits a body that is stored while it arrives into bodies of whole records. */
 export interface BodySplitter {
-  /** Bytes of the whole records that were not taken yet, and of all that is in memory. */
+  /** The bytes of whole records that were not taken yet, and of everything in memory. */
   readonly wholeBytes: number
   readonly heldBytes: number
-  /** @throws AppError for what can't be split */
+  /** @throws AppError for bytes that cannot be split */
   push(chunk: Uint8Array): void
-  /** Takes the whole records. */
+  /** Returns the whole records and removes them. */
   take(): Buffer
-  /** Takes what is left at the end of the body. */
+  /** Returns the rest at the end of the body. */
   end(): Buffer
 }

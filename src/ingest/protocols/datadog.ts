@@ -11,10 +11,13 @@ import { decodeJsonRecords, withSource } from './json-records.js'
 import { findKey } from './key.js'
 import type { Protocol } from './protocol.js'
 
-/** What a request may say of logs that do not. */
+/** Parameters of a request that are defaults for its logs. */
 const DEFAULTS = ['ddsource', 'ddtags', 'hostname', 'service'] as const
 
-/** Decodes the logs of Datadog's agent and libraries: JSON, or lines of text. The agent tries the connection with an empty object. */
+/**
+ * Decodes the logs of Datadog's agent and libraries: JSON, or lines of text. The agent tests the
+ * connection with an empty object.
+ */
 function decodeDatadog(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
   const params = new URLSearchParams(context.params)
   const defaults: JsonRecord = {}
@@ -44,7 +47,7 @@ function decodeLines(
       decoder.decode(decoder.received + 1, change({ message }), () => message)
 }
 
-/** The agent sends again whatever has another status than 400, 401, 403 and 413. */
+/** The agent sends a request again after any status but 400, 401, 403 and 413. */
 function toErrorReply({ code, status, message, retryAfterS }: AppError): Reply {
   const isLater = ERRORS[code].retry
   const sent = isLater ? 503 : status === 422 || status === 415 ? 400 : status
@@ -77,7 +80,7 @@ export const datadog: Protocol = {
         services,
       ),
     ),
-    // The agent asks whether its key is one.
+    // The agent validates its key with this request.
     httpRoute({
       id: 'datadog_validate',
       method: 'GET',

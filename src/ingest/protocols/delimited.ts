@@ -3,12 +3,15 @@ import type { Framing, RecordSink } from '../record-batch.js'
 
 const CR = 13
 
-/** Finds records that end with one byte. Of a record beyond the limit the beginning is passed on and the rest is skipped. */
+/**
+ * Splits a stream into records that end with one byte. A record beyond the limit is cut: its
+ * beginning is passed on and the rest is skipped.
+ */
 export class DelimitedFraming implements Framing {
   readonly #stream = new StreamBuffer()
   readonly #delimiter: number
   readonly #maxBytes: number
-  /** Bytes without a delimiter. */
+  /** The number of bytes that were searched without finding a delimiter. */
   #searched = 0
   #isSkipped = false
 
@@ -28,7 +31,7 @@ export class DelimitedFraming implements Framing {
     this.#stream.settle()
   }
 
-  /** A record is complete with its delimiter only. */
+  /** Without its delimiter a record is never complete. */
   idle(): void {}
 
   end(sink: RecordSink): void {
@@ -52,7 +55,7 @@ export class DelimitedFraming implements Framing {
       this.#isSkipped = !isWhole
       return isWhole
     }
-    // Of a record that is skipped nothing is kept.
+    // The skipped part of a record is dropped from memory.
     if (this.#isSkipped) stream.from = end
     this.#searched = stream.length
     return false

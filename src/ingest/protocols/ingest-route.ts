@@ -14,66 +14,86 @@ import { keySubmission, type SenderKey, type Submission } from '../submission.js
 import { findKey, type KeyHead } from './key.js'
 import type { BodySplitter } from './body-splitter.js'
 
-/** Limit of records in one body, because millions of invalid one-character lines would be as many dead letters. */
+/**
+ * The most records of a body, because millions of invalid one-character lines would be as many dead
+ * letters.
+ */
 export const INGEST_RECORDS = 500_000
 
-/** What of a request names its sender. */
+/** The parts of a request that identify its sender. */
 export type SenderHead = KeyHead & Pick<RequestHead, 'ip'>
 
-/** What the request side of every protocol works with. */
+/** The services that the request side of every protocol uses. */
 export interface IngestServices {
   /** @returns null for an unknown key */
   readonly verifyKey: (key: string) => SenderKey | null
-  /** Whether a key that was verified is still there. */
+  /** Whether a verified key still exists. */
   readonly hasKey: (id: string) => boolean
-  /** Resolves when the keys that other instances have stored are known; absent for a single instance. */
+  /**
+   * Resolves when keys that other instances have stored are known; absent for a single instance.
+   */
   readonly current?: () => Promise<void>
   /** Whether the pipeline's memory limit allows another body of this size. */
   readonly hasRoom: (bytes: number, owner: string) => boolean
   /** Resolves when the accepted messages are durable. */
   readonly submit: (submission: Submission) => Promise<BodyResult>
   readonly once: Once
-  /** Called for a key that is none; a request without a key is no attempt. */
+  /** Called for a key that does not exist. A request without a key does not count as an attempt. */
   readonly onWrongKey: (head: SenderHead) => void
   readonly version: string
   readonly isReady: () => boolean
 }
 
-/** A route of a protocol that takes records. */
+/** A route of a protocol on which records are received. */
 export interface IngestRoute {
   readonly id: string
   readonly method?: 'POST' | 'PUT'
   readonly path: string
-  /** As metrics and dead letters name it. */
+  /** The protocol's name in metrics and dead letters. */
   readonly protocol: string
   readonly format: BodyFormat | ((head: RequestHead) => BodyFormat)
-  /** What the parser reads of the request, as a query string. */
+  /** The parameters of the request for the parser, as a query string. */
   readonly params?: (head: RequestHead) => string
-  /** Replaces the pipeline for bodies that need no worker, such as probes. @returns null for others */
+  /**
+   * Answers requests that need no worker, such as probes, without the pipeline.
+   *
+   * @returns null for others
+   */
   readonly answer?: (request: HttpRequest) => Reply | null
   readonly toReply: (result: BodyResult, request: HttpRequest) => Reply
-  /** Whether a body is stored although its client has left, because such clients read no reply and send nothing again. */
+  /**
+   * Whether a body is stored even if its client has disconnected, because such clients read no
+   * reply and never retry.
+   */
   readonly isOneWay?: true
-  /** Takes an uncompressed body while it arrives, in parts, so that it may have any length. */
+  /** Stores an uncompressed body in parts while it arrives, so that it may have any length. */
   readonly parts?: { readonly split: () => BodySplitter; readonly reply: Reply }
-  /** How long a request waits for room before it is refused, for clients that retry at once or never. Default 0. */
+  /**
+   * How long a request waits for memory before it is refused, for clients that retry at once or
+   * never. Default 0.
+   */
   readonly patienceMs?: number
-  /** Whether records of sources that the key may not write are rejected one by one, because the reply can say so. */
+  /**
+   * Whether records of sources that the key may not write are rejected one by one, which the
+   * protocol's reply can express.
+   */
   readonly deniesRecords?: boolean
   /**
-   * Answers a request for which there is no room, of a protocol whose clients retry the records that the reply names.
+   * Answers a request for which there is no memory, if the protocol's clients retry the records
+   * that the reply names.
    *
-   * @returns null when it can't be answered in this way
+   * @returns null when the request cannot be answered in this way
    */
   readonly toBusyReply?: (request: HttpRequest) => Reply | null
-  /** Writes an error as the protocol's clients read it. Default: the one of `/ingest`. */
+  /** Writes an error in the protocol's form. Default: that of `/ingest`. */
   readonly toErrorReply?: (error: AppError, head: RequestHead) => Reply
 }
 
 /**
- * Builds the route of a protocol. Its head alone decides: key, content coding, source, room in the queue. Then the body is
- * submitted, and the reply is sent when the accepted records are durable. A request with an `Idempotency-Key` is stored once
- * in 300 seconds; its copies get the same reply.
+ * Builds the route of a protocol. The decision to accept a request is made from its head alone:
+ * key, content coding, source, memory. Then the body is submitted, and the reply is sent when the
+ * accepted records are durable. A request with an `Idempotency-Key` is stored once in 300 seconds;
+ * its copies get the same reply.
  */
 export function ingestRoute(route: IngestRoute, services: IngestServices): HttpRoute {
   const { id, method = 'POST', path, toErrorReply: write } = route
@@ -125,12 +145,15 @@ function admit(
   })
 }
 
-/** Limits of what is read only to be answered by `toBusyReply`. */
+/** The limits of requests that are read only to be answered by `toBusyReply`. */
 const BUSY = { bytes: 1024 * 1024, requests: 8 }
 
 type AdmitBusy = (error: unknown, head: RequestHead) => Admitted
 
-/** Admits small requests for which there is no room, to answer what they send. It throws the error for others. */
+/**
+ * Admits small requests for which there is no memory, so that `toBusyReply` can answer them. It
+ * throws the error for others.
+ */
 function createAdmitBusy({ toBusyReply }: IngestRoute): AdmitBusy {
   let open = 0
   return (error, { headers, signal }) => {
@@ -168,7 +191,7 @@ async function orBusy(
   }
 }
 
-/** @throws AppError `overloaded` when there is none in time */
+/** @throws AppError `overloaded` when there is no memory in time */
 async function untilRoom(hasRoom: () => boolean, patienceMs: number): Promise<void> {
   for (const deadline = Date.now() + patienceMs; !hasRoom(); await sleep(WAIT_STEP_MS))
     if (Date.now() >= deadline) throw overloaded()
@@ -220,7 +243,7 @@ async function take(
   return route.toReply(result, request)
 }
 
-/** What of a submission its route decides. */
+/** The fields of a submission that its route decides. */
 type BodyKind = Pick<Submission, 'protocol' | 'format' | 'params' | 'deniesRecords' | 'isAbandoned'>
 
 const kindOf = (
@@ -234,9 +257,9 @@ const kindOf = (
   ...(params === undefined ? {} : { params: params(head) }),
 })
 
-/** Parts of a long body have about this size. */
+/** The approximate size of the parts of a long body. */
 const PART_BYTES = 1024 * 1024
-/** How long a part waits for room; its client waits with it. */
+/** How long a part waits for memory, and its client with it. */
 const PART_PATIENCE_MS = 20_000
 
 interface Parts extends Pick<Taken, 'key' | 'source'> {
@@ -259,7 +282,7 @@ async function takeParts(
   const submit = async (bytes: Buffer): Promise<void> => {
     await untilRoom(() => services.hasRoom(bytes.length, key.id), PART_PATIENCE_MS)
     const part = {
-      // The request's own key of idempotency is not that of a part.
+      // The `Idempotency-Key` of the request does not apply to a part.
       headers: new HeaderBag(),
       body: bytes,
       get isOver() {
@@ -289,7 +312,7 @@ export async function takeBody(
   of: BodyKind,
   services: Pick<IngestServices, 'hasKey' | 'submit' | 'once'>,
 ): Promise<BodyResult> {
-  // It was verified before the body came, which may take as long as the client likes.
+  // The key was verified before the body arrived, which may have taken as long as the client liked.
   if (!services.hasKey(key.id)) throw unknownKey()
   const submission: Submission = {
     ...keySubmission(key),
@@ -305,13 +328,15 @@ export async function takeBody(
   return result
 }
 
-/** @returns null for a request that may be stored as often as it is sent */
+/** @returns null for a request without an `Idempotency-Key` */
 function onceKeyOf({ headers }: Pick<RequestHead, 'headers'>, { id }: SenderKey): string | null {
   const text = headers.first('idempotency-key') ?? ''
   return text === '' ? null : onceKey('request', id, text)
 }
 
-/** Submits a body unless it was stored before; then its records are only read, for the reply. */
+/**
+ * Submits a body unless it was stored before; in that case its records are only read for the reply.
+ */
 export async function submitOnce(
   submission: Submission,
   key: string | null,

@@ -13,7 +13,11 @@ export class Refused {
   }
 }
 
-/** Changes a record before it is decoded like one of `/ingest`. @returns null for one that is nothing */
+/**
+ * Changes a record before it is decoded like one of `/ingest`.
+ *
+ * @returns null for a record without content
+ */
 type Change = (record: JsonRecord) => JsonRecord | Refused | null
 
 /**
@@ -53,7 +57,7 @@ class ChangingDecoder extends RecordDecoder {
   }
 }
 
-/** Gives a record the source that its request names, unless it has one of its own. */
+/** Gives a record the source of its request, unless it has one of its own. */
 export function withSource(record: JsonRecord, source: string): JsonRecord {
   const own = record['source']
   const hasOwn = typeof own === 'string' && own.trim() !== ''

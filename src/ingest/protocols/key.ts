@@ -1,6 +1,6 @@
 import type { RequestHead } from '../../http/request.js'
 
-/** Headers in which clients of some protocol send their key as it is. */
+/** Headers in which clients of some protocol send their key. */
 const KEY_HEADERS = [
   'x-api-key',
   'dd-api-key',
@@ -10,18 +10,19 @@ const KEY_HEADERS = [
   'x-seq-apikey',
 ] as const
 const KEY_PARAMETERS = ['token', 'api_key', 'dd-api-key', 'apiKey', 'Api-Key'] as const
-/** What of a request can contain a key. */
+/** The parts of a request that may contain a key. */
 export type KeyHead = Pick<RequestHead, 'headers' | 'params' | 'queryText' | 'query'>
 
 const SCHEMES: ReadonlySet<string> = new Set(['bearer', 'splunk', 'apikey', 'basic', 'token'])
 
 /**
- * Finds the ingest key of a request, wherever clients of any protocol send one: `Authorization`, a header, the path
- * (parameter `key`), the query, and last the tenant's header of Loki. A proxy or a library may have put something else into
- * one of these places.
+ * Finds the ingest key of a request in all places where clients of any protocol send one:
+ * `Authorization`, a header, the path (parameter `key`), the query, and last the tenant header of
+ * Loki. A proxy or library may have put something else into one of these places.
  *
- * @param verify returns null for a word that is no key
- * @returns no key, and one of the words that are none, when there are only such; '' for no word
+ * @param verify returns null for a text that is no key
+ * @returns the key; or none, together with one of the texts that are no key ('' if there was no
+ * text)
  */
 export function findKey<Key>(
   head: KeyHead,
@@ -45,11 +46,11 @@ function* wordsIn({ headers, params, queryText, query }: KeyHead): Generator<str
   yield headers.first('x-scope-orgid') ?? ''
 }
 
-/** The password of a pair is the key; some clients have a place for a user only. */
+/** The password of Basic authentication is the key; some clients can only set the user. */
 function* wordsOfAuthorization(text: string): Generator<string> {
   const [, scheme = '', credential = ''] = /^(\S+) +(\S+) *$/.exec(text) ?? []
   if (!SCHEMES.has(scheme.toLowerCase())) return
-  // An Elasticsearch key may be the text itself, or `id:key` in base64.
+  // An Elasticsearch key may be plain, or `id:key` in base64.
   if (!/^basic$/i.test(scheme)) yield credential
   if (!/^(?:basic|apikey)$/i.test(scheme)) return
   const pair = Buffer.from(credential, 'base64').toString('utf8')

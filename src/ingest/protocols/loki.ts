@@ -25,14 +25,15 @@ const ENTRY: MessageForm = {
 
 /** An entry of a stream. */
 interface Entry {
-  /** ms since 1970; null for none that is readable. */
+  /** The time in ms since 1970; null when it is not readable. */
   readonly timestampMs: number | null
   readonly line: string
   readonly metadata: JsonRecord
 }
 
 /**
- * Reads a push request: JSON, or protobuf, which clients compress as one block of Snappy and do not say so.
+ * Reads a push request: JSON, or protobuf, which clients compress as one block of Snappy without
+ * declaring it.
  *
  * @throws AppError `bad_request` when it is neither
  */
@@ -66,7 +67,10 @@ function readProtobuf(
   }
 }
 
-/** A message begins with its only field; a block of Snappy that begins like it has ten bytes and no stream. */
+/**
+ * Distinguishes plain protobuf from Snappy. A request begins with its only field; a Snappy block
+ * that begins with the same byte has ten bytes and no stream.
+ */
 function plainOf(bytes: Buffer): Uint8Array {
   if (bytes.length === 0 || (bytes[0] === 0x0a && bytes.length > 16)) return bytes
   try {
@@ -99,7 +103,7 @@ function readStream(reader: MessageReader, { context, decoder, simple }: Streams
   })
 }
 
-/** Adds the entries in protobuf that `wasm/assembly/loki.ts` reads. */
+/** Adds protobuf entries that `wasm/assembly/loki.ts` can read. */
 class SimpleEntries {
   readonly #feed: RecordFeed
   #stream: Stream | null = null
@@ -269,7 +273,7 @@ class Stream {
     }
   }
 
-  /** A line of JSON or logfmt names its own fields. */
+  /** A line of JSON or logfmt is decoded as a record of its own. */
   #nested({ timestampMs, metadata }: Entry, line: string): JsonRecord {
     const { severity, ...fields } = this.fields
     const filled = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
@@ -285,7 +289,8 @@ class Stream {
 }
 
 /**
- * The fields that a line names, as JSON: the line itself, its pairs of logfmt, or what follows a message (winston-loki).
+ * The fields of a line as JSON: the line itself, its logfmt pairs, or the JSON after a message
+ * (winston-loki).
  *
  * @returns null for a plain line
  */

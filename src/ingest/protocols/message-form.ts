@@ -41,12 +41,12 @@ const MAX_DEPTH = 16
 const isList = (kind: unknown): kind is readonly [MessageForm] => Array.isArray(kind)
 
 /**
- * Limit of the messages and attributes of one message that is read as a whole: two bytes may be one of them, which takes a
- * hundred bytes of memory.
+ * The most nested messages and attributes of one message that is read as a whole: two bytes of
+ * input may be one of them, which takes a hundred bytes of memory.
  */
 const MAX_VALUES = 100_000
 
-/** Reads protobuf messages. It throws an Error for bytes that are none. */
+/** Reads protobuf messages. It throws an Error for invalid bytes. */
 export class MessageReader extends PbfReader {
   #left = MAX_VALUES
   readonly #bytes: Buffer
@@ -61,9 +61,9 @@ export class MessageReader extends PbfReader {
   }
 
   /**
-   * Lets `take` read fields from the reader on, and goes to where it ended.
+   * Lets `take` read fields from the reader's position, and continues where it stopped.
    *
-   * @param take returns the offset of the first field that it left
+   * @param take returns the offset of the first field that it did not read
    */
   skipTo(take: (from: number) => number): void {
     // A message that ends with a field of number 0 makes the next field one that is passed over.
@@ -77,7 +77,7 @@ export class MessageReader extends PbfReader {
     return readMessage(this, form, end)
   }
 
-  /** Calls `visit` for each field up to `end`; it may leave a value unread. */
+  /** Calls `visit` for each field up to `end`; it need not read the value. */
   each(end: number, visit: (no: number) => void): void {
     for (let no = this.nextField(end); no !== 0; no = this.nextField(end)) visit(no)
     if (this.pos !== end) throw cutOff()
@@ -87,7 +87,11 @@ export class MessageReader extends PbfReader {
     return readText(this)
   }
 
-  /** The end of a field with a length, whose bytes follow. @throws Error when it is cut off or of another type */
+  /**
+   * The end of a length-delimited field, whose bytes follow.
+   *
+   * @throws Error when it is truncated or of another type
+   */
   fieldEnd(): number {
     const end = this.type === LENGTH_DELIMITED ? this.readVarint() + this.pos : Infinity
     if (end > this.length) throw cutOff()
@@ -127,7 +131,7 @@ function readField(
   } else message[name] = readMessage(reader, kind, reader.fieldEnd())
 }
 
-/** Attributes are a plain object, whose first value of a name wins. */
+/** Attributes become a plain object; the first value of a name wins. */
 const listOf = (message: JsonRecord, name: string): JsonRecord =>
   (message[name] ??= Object.create(null)) as JsonRecord
 
@@ -212,7 +216,7 @@ function addAttribute(reader: MessageReader, attributes: JsonRecord, depth: numb
   if (!(key in attributes)) attributes[key] = value
 }
 
-/** Reads a value of OpenTelemetry as a plain one. */
+/** Reads an AnyValue of OpenTelemetry as a plain value. */
 function readAny(reader: MessageReader, depth: number): unknown {
   const end = reader.fieldEnd()
   reader.count()
@@ -246,7 +250,7 @@ function readAnyField(reader: MessageReader, no: number, depth: number, before: 
 /** Control characters but those of lines and of colours. */
 const BINARY = new RegExp(String.raw`[^\P{Cc}\t\n\r\u001b]`, 'u')
 
-/** A collector that reads files without an encoding sends their lines as bytes. */
+/** The OpenTelemetry Collector sends lines of files without an encoding as bytes. */
 function textOrBase64(bytes: Buffer): string {
   const text = isUtf8(bytes) ? bytes.toString('utf8') : null
   return text === null || BINARY.test(text) ? bytes.toString('base64') : text
@@ -275,10 +279,10 @@ export const finite = (value: number): number | string =>
   Number.isFinite(value) ? value : String(value)
 
 /**
- * Reads a body as a JSON object, whatever its Content-Type says. Only the parser can tell, because the first bytes of protobuf, or
- * of a block of Snappy, may be blanks and a brace too.
+ * Reads a body as a JSON object, whatever its Content-Type. Only parsing can tell, because protobuf
+ * and Snappy may also begin with blanks and a brace.
  *
- * @returns null when it is no object in JSON
+ * @returns null when it is not a JSON object
  * @throws AppError `body_too_large` for too many values
  */
 export function readJsonForm(bytes: Buffer): JsonRecord | null {
@@ -290,7 +294,10 @@ export function readJsonForm(bytes: Buffer): JsonRecord | null {
   return isRecord(value) ? value : null
 }
 
-/** Reads a message from the JSON form of protobuf. What has another type than its field is left out. */
+/**
+ * Reads a message from the JSON form of protobuf. Members of other types than their field's are
+ * left out.
+ */
 export function fromJson(form: MessageForm, value: unknown): JsonRecord {
   const message: JsonRecord = {}
   if (!isRecord(value)) return message
@@ -304,7 +311,7 @@ export function fromJson(form: MessageForm, value: unknown): JsonRecord {
   return message
 }
 
-/** A member by its name in lower camel case, or by that of the field, as some writers have it. */
+/** A member by its name in lower camel case, or by the field's name, as some writers have it. */
 export const memberOf = (value: JsonRecord, name: string): unknown =>
   value[name] ?? value[snakeCase(name)]
 
@@ -339,7 +346,7 @@ const toHex = (text: string): string =>
     ? Buffer.from(text, 'base64').toString('hex')
     : text.toLowerCase()
 
-/** Nanoseconds as a number or its digits, of which a double has not all. */
+/** Converts nanoseconds, as a number or as digits because a double cannot hold all of them. */
 function toMs(value: unknown): number | undefined {
   if (typeof value === 'number') return value / 1e6
   if (typeof value !== 'string' || !/^\d{1,20}$/.test(value)) return undefined

@@ -23,7 +23,7 @@ const healthRoute = ({ isReady, version }: IngestServices): HttpRoute => ({
   id: 'collectorHealth',
   method: 'GET',
   path: '/health',
-  // It is no path of a client's, and the API has a health of its own.
+  // No client uses this path with a prefix, and the API has a health check of its own.
   isJoined: false,
   bodyBytes: 0,
   admit: () => ({

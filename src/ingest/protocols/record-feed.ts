@@ -3,14 +3,14 @@ import type { RecordDecoder } from '../formats/record.js'
 import type { Member, ProtobufForm, RecordTaker, SyslogMessages } from '../record-rows.js'
 
 /**
- * Hands records to the block without making objects of them, which is the quickest way for a protocol (bench/NOTES.md). What
- * it does not take is to be decoded. One feed belongs to one body.
+ * Adds records to the block without creating objects, which is the fastest way for a protocol
+ * (bench/NOTES.md). Records that it does not take must be decoded. A feed belongs to one body.
  */
 export class RecordFeed {
   readonly #decoder: RecordDecoder
   readonly #taker: RecordTaker | null
 
-  /** @param taker null when everything must be decoded */
+  /** @param taker null when all records must be decoded */
   constructor(
     body: Uint8Array,
     context: DecodeContext,
@@ -21,7 +21,7 @@ export class RecordFeed {
     this.#taker = taker?.begin(body, context) === true ? taker : null
   }
 
-  /** As `RecordTaker.set`. */
+  /** See `RecordTaker.set`. */
   set(member: Member, text: string): void {
     this.#taker?.set(member, text)
   }
@@ -30,12 +30,16 @@ export class RecordFeed {
     this.#taker?.setDefaultSource(source)
   }
 
-  /** Makes a line of the body a head of records. See `RecordTaker`. */
+  /** Sets a line of the body as the head of the next records. See `RecordTaker`. */
   setHead(from: number, to: number, no: number, source: string): void {
     this.#taker?.setHead(from, to, no, source)
   }
 
-  /** Adds the records at an offset that stand behind heads. @returns the offset behind them, and the number of the head of each */
+  /**
+   * Adds the records with known heads from an offset on.
+   *
+   * @returns the offset after them, and the number of the head of each
+   */
   headed(from: number): { readonly next: number; readonly heads: Uint32Array } {
     if (this.#taker === null) return { next: from, heads: NO_HEADS }
     const taken = this.#taker.takeHeaded(from, this.#decoder.left + 1)
@@ -68,7 +72,11 @@ export class RecordFeed {
     return next
   }
 
-  /** Adds the line of JSON at an offset. @returns the offset behind it, or the same for a line that must be decoded */
+  /**
+   * Adds the JSON line at an offset.
+   *
+   * @returns the offset after it, or the same offset for a line that must be decoded
+   */
   line(from: number): number {
     if (this.#taker === null) return from
     const { next, taken } = this.#taker.take(from, 1)

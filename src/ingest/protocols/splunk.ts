@@ -15,7 +15,7 @@ import { decodeJsonRecords, Refused, withSource } from './json-records.js'
 import { findKey } from './key.js'
 import type { Protocol } from './protocol.js'
 
-/** What a request may say of events that do not. */
+/** Parameters of a request that are defaults for its events. */
 const DEFAULTS = ['host', 'source', 'sourcetype', 'index', 'time'] as const
 
 /**
@@ -40,8 +40,9 @@ function decodeEvents(bytes: Buffer, context: DecodeContext, sink: EventSink): v
 }
 
 /**
- * Splunk's library for JavaScript puts what was logged into `message`, beside the severity; its transport for winston puts the
- * whole record into `meta` there, beside the text. Docker's driver puts a line of JSON into `line`.
+ * Extracts the record from the event of a library: Splunk's for JavaScript has it in `message`,
+ * beside the severity; its transport for winston in `meta` there, beside the text; Docker's driver
+ * has a JSON line in `line`.
  */
 function unwrapped(event: unknown): unknown {
   if (typeof event === 'string') return event
@@ -61,7 +62,7 @@ const refused = (message: string): Refused =>
 const NO_EVENT = refused('Event field is required')
 const BLANK_EVENT = refused('Event field cannot be blank')
 
-/** Without a source of its own, an event has that of its type. */
+/** An event without a source has its type as the source. */
 function named(record: JsonRecord): JsonRecord {
   const { source, sourcetype } = record
   if (usableSource(source) !== '' || usableSource(sourcetype) === '') return record
@@ -69,8 +70,8 @@ function named(record: JsonRecord): JsonRecord {
 }
 
 /**
- * Decodes raw text, whose lines are events, with the source, host, type and index of the request, and with its time where they have
- * none.
+ * Decodes raw text, whose lines are events with the source, host, type and index of the request,
+ * and with its time unless they have one.
  */
 function decodeRaw(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
   const params = new URLSearchParams(context.params)
@@ -84,7 +85,7 @@ function decodeRaw(bytes: Buffer, context: DecodeContext, sink: EventSink): void
   const timeMs = requestTime(params, context)
   const complete = (event: CanonicalEvent): CanonicalEvent => ({
     ...event,
-    // A line without a time has that of the arrival.
+    // A line without a time got that of its arrival, which is replaced by that of the request.
     timestampMs: event.timestampMs === context.nowMs ? timeMs : event.timestampMs,
     host: event.host === '' ? host : event.host,
     tags: others.length === 0 ? event.tags : { ...Object.fromEntries(others), ...event.tags },
@@ -99,7 +100,7 @@ function decodeRaw(bytes: Buffer, context: DecodeContext, sink: EventSink): void
   )
 }
 
-/** @throws AppError `validation_error` for a time that can't be read */
+/** @throws AppError `validation_error` for a time that cannot be read */
 function requestTime(params: URLSearchParams, context: DecodeContext): number {
   const text = params.get('time') ?? ''
   const timeMs = text === '' ? context.nowMs : parseTimestamp(text, context)
@@ -118,7 +119,7 @@ const say = (status: number, code: number, text: string, more: object = {}): Rep
 const NO_DATA = say(400, 5, 'No data')
 const NO_CHANNEL = say(400, 10, 'Data channel is missing')
 
-/** Clients know what happened by the code, some by it alone. */
+/** Clients interpret the code of an error, some of them only the code. */
 function toErrorReply(error: AppError, head: RequestHead): Reply {
   const { code, status } = error
   if (code === 'unauthorized') return refusal(head)
@@ -140,8 +141,9 @@ function refusal(head: RequestHead): Reply {
 }
 
 /**
- * Every id that was given out is of events that are durable, so all that are asked for are acknowledged: also those that
- * this instance gave out before a restart, or another one. Their client would send the events again.
+ * Answers requests for acknowledgement. An id is given out only for durable events, so every id
+ * that is asked for is acknowledged, including those that another instance gave out, or this one
+ * before a restart. Otherwise their client would send the events again.
  */
 function createReplies() {
   let ackId = 0
@@ -162,7 +164,7 @@ function createReplies() {
   }
 }
 
-/** Answers a request of which nothing was taken, so that its first event is an invalid one. */
+/** Answers a request none of whose events were accepted, so that its first event is invalid. */
 function invalid([first]: BodyResult['errors']): Reply {
   const number = { 'invalid-event-number': 0 }
   const text = first?.message ?? ''
@@ -190,7 +192,7 @@ const BASE = '/services/collector'
 const EVENT_PATHS = [BASE, `${BASE}/event`, `${BASE}/event/1.0`]
 const RAW_PATHS = [`${BASE}/raw`, `${BASE}/raw/1.0`]
 const HEALTH_PATHS = [`${BASE}/health`, `${BASE}/health/1.0`]
-/** Most bytes of a request for acknowledgements. */
+/** The most bytes of a request for acknowledgements. */
 const ACK_BYTES = 65_536
 
 const paramsOf = ({ queryText }: RequestHead): string => queryText
@@ -234,7 +236,7 @@ function routes(services: IngestServices): HttpRoute[] {
         handle: acks,
       }),
     ),
-    // Docker starts no container before this is answered.
+    // Docker starts no container before this request is answered.
     ...[...EVENT_PATHS, ...RAW_PATHS].map((path) =>
       probe('OPTIONS', path, () => ({
         status: 200,

@@ -2,22 +2,23 @@ const EMPTY = Buffer.alloc(0)
 const LEAST_BYTES = 512
 
 /**
- * The bytes of a stream that are not read yet, those from `from` to `to` of `bytes`. A chunk that arrives when nothing is
- * left is not copied; `settle` copies what is left of it, so that a short rest does not keep a large chunk in memory. Appending
- * takes time in proportion to what is appended, however small the chunks are.
+ * The unread bytes of a stream, from `from` to `to` of `bytes`. A chunk that arrives when nothing
+ * is left is not copied; `settle` copies the rest of it, so that a short rest does not keep a large
+ * chunk in memory. Appending takes time in proportion to the appended bytes, however small the
+ * chunks are.
  */
 export class StreamBuffer {
   bytes: Buffer = EMPTY
   from = 0
   to = 0
-  /** Whether `bytes` belongs to this object and may be written. */
+  /** Whether `bytes` is owned by this object and may be written. */
   #isOwn = false
 
   get length(): number {
     return this.to - this.from
   }
 
-  /** Bytes of memory that are kept between two chunks. */
+  /** The bytes of memory that are kept between two chunks. */
   get heldBytes(): number {
     return this.bytes.length
   }
@@ -37,7 +38,7 @@ export class StreamBuffer {
     else if (!this.#isOwn) this.#reserve(0)
   }
 
-  /** Makes room behind `to` in memory of its own. */
+  /** Makes room after `to`, in memory of its own. */
   #reserve(bytes: number): void {
     if (this.#isOwn && this.to + bytes <= this.bytes.length) return
     const { length } = this

@@ -53,11 +53,17 @@ const LOADERS: ReadonlyMap<string, () => Promise<void>> = new Map(
   ),
 )
 
-/** @returns what has to be awaited before a body of the format is parsed; undefined for nothing */
+/**
+ * @returns the loader to await before parsing a body of the format; undefined when there is nothing
+ * to load
+ */
 export const loaderOf = (format: ProtocolFormat): (() => Promise<void>) | undefined =>
   LOADERS.get(format)
 
-/** Makes the body of a record that is ingested again: a text of its protocol, or a JSON object when there is none. */
+/**
+ * Creates the body for ingesting a record again: a text of its protocol, or a JSON object when the
+ * protocol has no text form.
+ */
 export function toReplayBody(
   text: string,
   protocol: string | null,

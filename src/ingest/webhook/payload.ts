@@ -2,11 +2,11 @@ import { AppError } from '../../model/errors.js'
 import { toWellFormed } from '../formats/json-value.js'
 import type { Severity } from '../../model/event.js'
 
-/** A parsed JSON object; nothing is known about its fields. */
+/** A parsed JSON object whose fields are not checked yet. */
 export type Fields = Readonly<Record<string, unknown>>
 
 const NONE: Fields = Object.freeze({})
-/** Longest id, ref, state, name or URL, in bytes: every event of a push repeats them. */
+/** The most bytes of an id, ref, state, name or URL: every event of a push repeats them. */
 const WORD_BYTES = 2048
 
 const decoder = new TextDecoder()
@@ -70,10 +70,10 @@ export interface ScmEvent {
   readonly summary: string
   /** Page of the object; '' when the payload has none. */
   readonly url: string
-  /** Tags that only this kind has; empty ones are omitted. */
+  /** The tags that only this kind has; empty ones are omitted. */
   readonly tags: Readonly<Record<string, string>>
-  /** Times as received, the best first; none stands for the time of arrival. */
+  /** The times as received, the best first; without any the event has the time of arrival. */
   readonly times: readonly unknown[]
-  /** The object and its state, within the project and the kind. */
+  /** The values that identify the object and its state within the project and kind. */
   readonly identity: readonly unknown[]
 }

@@ -3,7 +3,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 /** 32 bytes as lower-case hex. The format may be checked in variable time, because it is no secret. */
 const HEX_DIGEST = /^[0-9a-f]{64}$/
-/** Anybody may send bodies of 25 MiB. A slice takes a fraction of a millisecond; in between others have their turn. */
+/**
+ * Bodies of 25 MiB need no authentication. Hashing a slice takes a fraction of a millisecond, and
+ * other requests run between slices.
+ */
 const SLICE_BYTES = 256 * 1024
 
 /**

@@ -26,7 +26,11 @@ export interface WebhookServices {
   readonly parse: (body: Uint8Array) => Delivery
   readonly hasRoom: (bytes: number) => boolean
   readonly once: Once
-  /** Names those of some deduplication keys whose events were stored since a time. @throws when ClickHouse does not answer */
+  /**
+   * Finds which deduplication keys have events that were stored since a time.
+   *
+   * @throws when ClickHouse does not answer
+   */
   readonly storedKeys: (
     source: string,
     keys: readonly string[],
@@ -61,7 +65,8 @@ async function receive(request: HttpRequest, services: WebhookServices): Promise
   const distinct = [...new Map(delivery.events.map((event) => [event.dedupKey, event])).values()]
   const claim = await services.once.claim(distinct.map(keyOf), name, async (keys, sinceMs) => {
     const asked = keys.map((key) => key.slice(KEY_PREFIX.length))
-    // When ClickHouse does not answer, nothing is known of the delivery, and a repeat is better than a loss.
+    // While ClickHouse does not answer, a delivery counts as new, because a repeat is better than a
+    // loss.
     const found = await services.storedKeys(name, asked, sinceMs).catch(() => new Set<string>())
     return new Set([...found].map((key) => KEY_PREFIX + key))
   })

@@ -16,7 +16,7 @@ const ASCII_BLANKS: ReadonlySet<number> = new Set([0x09, 0x0b, 0x0c, 0x0d, 0x20]
 const OPERATIONS = ['index', 'create', 'update', 'delete'] as const
 type Operation = (typeof OPERATIONS)[number]
 
-/** An action of a bulk request. Its number among the actions is the line of its errors. */
+/** An action of a bulk request. Its number among the actions is the line in its errors. */
 interface Action {
   readonly operation: Operation
   readonly index: string
@@ -25,10 +25,11 @@ interface Action {
 }
 
 /**
- * Reads the body of a bulk request: a line for each action, and after it the document. The documents are decoded like records
- * of `/ingest`; one without a source has that of its index. A document with an id is stored once.
+ * Reads the body of a bulk request: a line for each action, followed by the document. The documents
+ * are decoded like records of `/ingest`; one without a source has that of its index. A document
+ * with an id is stored once.
  *
- * @returns writes an item for each action
+ * @returns a writer of the reply, with an item for each action
  */
 export function decodeBulk(
   bytes: Buffer,
@@ -55,7 +56,7 @@ export function decodeBulk(
   return (errors) => writeItems(actions, errors)
 }
 
-/** Reads one document, as `PUT /{index}/_doc/{id}` has it. */
+/** Reads a single document, the body of `PUT /{index}/_doc/{id}`. */
 export function decodeDocument(
   bytes: Buffer,
   context: DecodeContext,
@@ -85,7 +86,7 @@ class Lines {
   readonly #bytes: Buffer
   #at = 0
   readonly #isWhole: boolean
-  /** Where the last line is. */
+  /** The offset of the current line. */
   from = 0
   to = 0
 
@@ -98,35 +99,39 @@ class Lines {
     return this.#bytes
   }
 
-  /** Returns the last line without blanks around it. */
+  /** Returns the current line without blanks around it. */
   text(): string {
     return this.#bytes.toString('utf8', this.from, this.to).trim()
   }
 
-  /** Whether the last line is nothing but blanks. */
+  /** Whether the current line is blank. */
   isBlank(): boolean {
     let at = this.from
     while (at < this.to && ASCII_BLANKS.has(this.#bytes[at] ?? 0)) at++
     return at === this.to || ((this.#bytes[at] ?? 0) > 0x7f && this.text() === '')
   }
 
-  /** Skips a line that another reader has taken. */
+  /** Skips a line that was read elsewhere. */
   goTo(at: number): void {
     this.#at = at
   }
 
-  /** Where the next line begins. */
+  /** The offset of the next line. */
   get at(): number {
     return this.#at
   }
 
-  /** Passes over blank lines, of which a body may have millions, and one that is not. @returns false after the last */
+  /**
+   * Moves past blank lines, of which a body may have millions, to the next other line.
+   *
+   * @returns false after the last
+   */
   skipToText(): boolean {
     while (this.skip()) if (!this.isBlank()) return true
     return false
   }
 
-  /** Passes over a line. @returns false after the last */
+  /** Moves to the next line. @returns false after the last */
   skip(): boolean {
     if (this.#at >= this.#bytes.length) return false
     const newline = this.#isWhole ? -1 : this.#bytes.indexOf(NEWLINE, this.#at)
@@ -137,11 +142,11 @@ class Lines {
   }
 }
 
-/** Limit of the actions that are remembered for a body. */
+/** The most distinct actions that are cached for a body. */
 const MAX_ACTIONS = 256
 const MAX_ACTION_BYTES = 256
 
-/** The actions of a body without an id, of which most are written alike. */
+/** A cache of the actions without an id of one body. Most of them are equal bytes. */
 class KnownActions {
   readonly #defaultIndex: string
   readonly #known = new Map<string, number>()
@@ -155,7 +160,7 @@ class KnownActions {
     return this.#actions[no] ?? NO_OPERATION
   }
 
-  /** @returns the action, null for another line; and its number, -1 for one that is not remembered */
+  /** @returns the action, null for another line; and its number, -1 for one that is not cached */
   read(lines: Lines): { readonly action: Action | null; readonly no: number } {
     const text = lines.text()
     const known = this.#known.get(text)
@@ -239,16 +244,20 @@ class Documents {
     else this.#decoder.decode(no, record, raw)
   }
 
-  /** Takes the documents from here on whose actions are known and which need not be parsed. @returns the numbers of their actions */
+  /**
+   * Takes documents from here on whose actions are cached and which need not be parsed.
+   *
+   * @returns the numbers of their actions
+   */
   takeKnown(lines: Lines): Uint32Array {
     const { next, heads } = this.#feed.headed(lines.at)
     lines.goTo(next)
     return heads
   }
 
-  /** Lets the action of the last line be known before documents. */
+  /** Caches the action of the current line for following documents. */
   know(no: number, { operation, index }: Action, { from, to }: Lines): void {
-    // The document of an update is within another object.
+    // The document of an update is nested in another object, so it is always parsed.
     if (operation !== 'update') this.#feed.setHead(from, to, no, this.#sourceOf(index))
   }
 
@@ -274,7 +283,7 @@ class Documents {
 }
 
 const RAW_BYTES = 65_536
-/** Limit of the index names whose sources are remembered for a body. */
+/** The most index names whose sources are cached for a body. */
 const MAX_INDEXES = 1000
 
 const NO_DOCUMENT = {
@@ -286,7 +295,7 @@ const NO_JSON = { ...NO_DOCUMENT, message: 'the document is not JSON' } as const
 
 /** @returns undefined when it is not JSON */
 function readDocument(text: string, operation: Operation): unknown {
-  // Templates of rsyslog leave control characters as they are.
+  // Templates of rsyslog do not escape control characters.
   const found = parseJson(text) ?? parseJson(withEscapes(text))
   const document = toWellFormed(found)
   if (operation !== 'update' || !isRecord(document)) return document
@@ -317,7 +326,7 @@ function itemOf(action: Action, error: LineError | undefined): string {
   return `{"${operation}":{${head},"status":201}}`
 }
 
-/** Reasons for which the sender may not write a document that is otherwise right. */
+/** Reasons for rejecting a document that is valid, because the sender may not write it. */
 const DENIALS: ReadonlySet<string> = new Set(['unknown_source', 'source_limit', 'key_source_limit'])
 const DENIED = [403, 'security_exception'] as const
 const UNREAD = [400, 'document_parsing_exception'] as const
@@ -325,14 +334,18 @@ const UNREAD = [400, 'document_parsing_exception'] as const
 const failure = (status: number, type: string, reason: string): string =>
   `"status":${status},"error":{"type":"${type}","reason":${quoted(reason)}}`
 
-/** More than clients send together in what they may send uncompressed; the event loop reads them, which takes about 10 ms. */
+/**
+ * The most actions that are answered one by one. It is more than clients send in one uncompressed
+ * request; reading them takes about 10 ms of the event loop.
+ */
 const MAX_BUSY_ACTIONS = 2000
 
 /**
- * Answers a bulk request whose actions can't be taken right now: each of them may be sent again.
+ * Answers a bulk request that cannot be accepted right now with an item that says to retry for each
+ * action.
  *
  * @param params as the parser gets them
- * @returns null for a request of more actions, or blank lines, than are answered one by one
+ * @returns null for a request with more actions or blank lines than are answered one by one
  */
 export function writeBusyItems(bytes: Buffer, params: string, reason: string): string | null {
   const index = new URLSearchParams(params).get('index') ?? ''
@@ -359,7 +372,7 @@ function writeItems(actions: readonly Action[], errors: readonly LineError[]): R
   const known = new Map<Action, number>()
   for (const [i, action] of actions.entries()) {
     const error = byAction.size === 0 ? undefined : byAction.get(i + 1)
-    // Actions without an id are answered alike; the first item has no comma before it.
+    // Actions without an id get equal items; the first has no comma before it.
     const isAlike = i > 0 && error === undefined && action.id === null
     let no = isAlike ? known.get(action) : undefined
     if (no === undefined) {

@@ -15,7 +15,7 @@ import { decodeBulk, decodeDocument, errorOf, writeBusyItems } from './bulk.js'
 /** A header that Elastic's clients require of every reply; without it they stop with an error. */
 const PRODUCT = { 'X-Elastic-Product': 'Elasticsearch' }
 const JSON_PRODUCT = { 'Content-Type': JSON_TYPE, ...PRODUCT }
-/** What clients of the versions 7 to 9 speak to. */
+/** The version that the server claims, which clients of the versions 7 to 9 accept. */
 const VERSION = '8.19.0'
 const OPENSEARCH_VERSION = '2.19.0'
 
@@ -41,10 +41,13 @@ const toBulkReply = ({ reply }: BodyResult): Reply =>
     ? { status: 200, headers: PRODUCT, json: { took: 1, errors: false, items: [] } }
     : { status: 200, headers: JSON_PRODUCT, body: replyBytes(reply) }
 
-/** A larger request is refused before it is read, because there is no room for what it sends. */
+/** A larger request is refused without being read, because there is no memory for it. */
 const BUSY_BYTES = 1024 * 1024
 
-/** Most clients send only those actions again that are answered by 429; after 503 some of them do not wait. */
+/**
+ * Answers each action with 429, because most clients send only such actions again, and some do not
+ * wait after 503.
+ */
 function toBusyReply(request: HttpRequest): Reply | null {
   const { body, headers } = request
   if (body.length > BUSY_BYTES || readContentCoding(headers) !== 'identity') return null
@@ -60,7 +63,7 @@ function toDocumentReply({ reply, errors }: BodyResult): Reply {
 
 const paramsOf = ({ params }: RequestHead): string => new URLSearchParams(params).toString()
 
-/** Takes records under a path and under `/elasticsearch`, because no index has the name of a protocol. */
+/** The paths also exist under `/elasticsearch`, because no index has the name of a protocol. */
 const BULK_PATHS = ['/_bulk', '/{index}/_bulk', '/{index}/_doc/_bulk'] as const
 const DOCUMENT_PATHS = [
   ['POST', '/{index}/_doc'],
@@ -109,7 +112,7 @@ function takingRoutes(services: IngestServices, prefix: string): HttpRoute[] {
 
 const ok = (json: unknown): Reply => ({ status: 200, headers: PRODUCT, json })
 
-/** The description of the server. OpenSearch's clients look for its distribution. */
+/** The description of the server. OpenSearch's clients check its distribution. */
 function info({ path, headers }: RequestHead): Reply {
   const isOpenSearch =
     path.startsWith('/opensearch') || /^opensearch/i.test(headers.first('user-agent') ?? '')
@@ -153,8 +156,8 @@ const SHARDS = { _shards: { total: 1, successful: 1, failed: 0 } }
 const ACKNOWLEDGED = { acknowledged: true }
 
 /**
- * Objects that clients look for or create before they send, such as index templates. None is needed here, and every look-up
- * answers that it exists.
+ * The paths of objects that clients query or create before they send, such as index templates. None
+ * is needed here, and every query is answered as if the object existed.
  */
 const SET_UP = [
   '/_index_template/{name}',
@@ -168,7 +171,7 @@ const SET_UP = [
   '/_plugins/_ism/policies/{name}',
 ]
 
-/** A client that is told that an object is missing creates it. */
+/** A client creates an object that it is told is missing, so every object exists. */
 const isThere = ({ method }: HttpRequest): Reply =>
   method === 'HEAD' ? { status: 404, headers: PRODUCT, body: '' } : ok({})
 
@@ -182,7 +185,10 @@ const failure = (status: number, type: string, reason: string): Reply => ({
 
 const INDEX_PARTS: ReadonlySet<string> = new Set(['aliases', 'mappings', 'settings'])
 
-/** An index needs no creation. Records that were sent here by mistake must not be acknowledged. */
+/**
+ * An index needs no creation. Records that were sent to this path by mistake must not be
+ * acknowledged.
+ */
 const makeIndex: Answer = ({ params, body }) => {
   const { index = '' } = params
   if (index.startsWith('_'))
@@ -217,7 +223,7 @@ const PROBES: readonly (readonly [RouteMethod, string, Answer])[] = [
   ]),
 ]
 
-/** Larger than any template. */
+/** The most bytes of such a request; it is more than any template has. */
 const SET_UP_BYTES = 1024 * 1024
 
 const probeRoutes = (prefix: string): HttpRoute[] =>
@@ -232,7 +238,10 @@ const probeRoutes = (prefix: string): HttpRoute[] =>
     }),
   )
 
-/** The bulk interface of Elasticsearch and OpenSearch, with what its clients ask before they send. */
+/**
+ * The bulk API of Elasticsearch and OpenSearch, with the requests that its clients make before they
+ * send.
+ */
 export const elasticsearch: Protocol = {
   name: 'elasticsearch',
   parsers: { 'elasticsearch/bulk': decodeBulk, 'elasticsearch/document': decodeDocument },

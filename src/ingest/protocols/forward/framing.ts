@@ -3,7 +3,7 @@ import { scanOn, startScan } from '../msgpack/scan.js'
 
 const NIL = 0xc0
 
-/** Every message is an array; nil keeps a connection alive. */
+/** Every message is an array; nil is a keep-alive. */
 const mayBegin = (first = 0): boolean =>
   first === NIL || (first >= 0x90 && first <= 0x9f) || first === 0xdc || first === 0xdd
 
@@ -22,7 +22,7 @@ export class MessageFraming {
     return this.#stream.heldBytes
   }
 
-  /** @returns null, or why the stream can't be read any further */
+  /** @returns null, or why the stream cannot be read any further */
   push(chunk: Buffer, take: (message: Buffer) => void): string | null {
     const stream = this.#stream
     stream.append(chunk)

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 
 import { Decoder, encode } from '@msgpack/msgpack'
 
-/** What a server of the Forward protocol shows and checks when a shared key is set. */
+/** The server's side of the handshake, when a shared key is set. */
 export interface Handshake {
   /** The greeting, with a nonce of this connection. */
   readonly hello: Uint8Array

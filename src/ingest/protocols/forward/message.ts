@@ -7,9 +7,9 @@ export interface ForwardMessage {
   readonly tag: string
   /** Entries one after another, each a pair of a time and a record. */
   readonly entries: Buffer
-  /** How the entries are compressed, as the sender says; '' for not at all. */
+  /** The compression of the entries as the sender declares it; '' for none. */
   readonly coding: string
-  /** The id by which its sender knows the acknowledgement; null when it wants none. */
+  /** The id that the sender wants acknowledged; null when it wants no acknowledgement. */
   readonly chunk: string | null
 }
 
@@ -58,7 +58,7 @@ function readOption(bytes: Buffer | undefined): Pick<ForwardMessage, 'coding' | 
   return { coding, chunk: isId ? id : null }
 }
 
-/** @returns undefined for bytes that can't be read */
+/** @returns undefined for bytes that cannot be decoded */
 function decodePlain(bytes: Buffer): unknown {
   try {
     return new Decoder().decode(bytes)

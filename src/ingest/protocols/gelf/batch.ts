@@ -13,7 +13,7 @@ import { withSenderHost } from '../sender-host.js'
 export function decodeGelfBatch(body: Buffer, context: DecodeContext, sink: EventSink): void {
   const batch = readBatch(body)
   const decoder = new RecordDecoder(context, withSenderHost(sink, batch.sender))
-  // JSON has three bytes a character at most, and escapes of six.
+  // JSON has at most three bytes a character, and escapes of six bytes.
   const maxBytes = context.maxMessageBytes * 6
   let left = MAX_UNPACKED_BYTES
   batch.each((bytes, isCut, line) => {
@@ -30,12 +30,15 @@ export function decodeGelfBatch(body: Buffer, context: DecodeContext, sink: Even
 }
 
 /**
- * Limit of what the compressed messages of a batch unpack to. A batch of 256 KiB has 8 MiB with a ratio of 30; one of messages
- * that swell a thousandfold would take a worker for a second.
+ * The most bytes that the compressed messages of a batch unpack to. A batch of 256 KiB with a ratio
+ * of 30 has 8 MiB; messages with a ratio of a thousand would occupy a worker for a second.
  */
 const MAX_UNPACKED_BYTES = 32 * 1024 * 1024
 
-/** Drops the members that say nothing: the version, and a whole message that is the short one, which some clients always send. */
+/**
+ * Drops members without information: the version, and a `full_message` that equals `short_message`,
+ * which some clients always send.
+ */
 export function dropEmptyMembers(message: JsonRecord): void {
   delete message['version']
   if (message['full_message'] === message['short_message']) delete message['full_message']
@@ -48,7 +51,7 @@ const TOO_LARGE = {
   source: '',
 } as const
 
-/** @returns null for what can't be decompressed, and how many bytes were */
+/** @returns null for what cannot be decompressed, and the number of bytes that were */
 function unpack(bytes: Buffer, maxOutputLength: number): { bytes: Buffer | null; cost: number } {
   const open = bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync : inflateSync
   if (open === inflateSync && bytes[0] !== 0x78) return { bytes, cost: 0 }

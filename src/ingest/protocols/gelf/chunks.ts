@@ -1,9 +1,12 @@
 import type { RecordSink } from '../../record-batch.js'
 
-/** A message has at most so many chunks, which arrive within so much time. */
+/**
+ * The most chunks of a message, and the longest time until all have arrived, by the specification
+ * of GELF.
+ */
 const MAX_CHUNKS = 128
 const EXPIRES_MS = 5_000
-/** Limits of the messages of which chunks are missing; above them the oldest is dropped. */
+/** The most incomplete messages; above it the oldest is dropped. */
 const MAX_MESSAGES = 2_000
 const MAX_BYTES = 8 * 1024 * 1024
 const HEAD_BYTES = 12
@@ -16,12 +19,13 @@ interface Partial {
 }
 
 /**
- * Puts the messages of GELF together that came in several datagrams. A chunk begins with `1e 0f`, the message's id of 8 bytes, its
- * number and the number of chunks. A message of which a chunk is missing after 5 seconds is dropped.
+ * Joins the chunks of GELF messages that came in several datagrams. A chunk begins with `1e 0f`,
+ * the message's id of 8 bytes, its number and the number of chunks. A message that is incomplete
+ * after 5 seconds is dropped.
  */
 export class GelfChunks {
   readonly #nowMs: () => number
-  /** By sender and id; the oldest first. */
+  /** The incomplete messages by sender and id, oldest first. */
   readonly #partial = new Map<string, Partial>()
   #bytes = 0
 
@@ -33,7 +37,7 @@ export class GelfChunks {
     return this.#bytes
   }
 
-  /** @param from address and port of the sender, because ids of different senders may be the same */
+  /** @param from address and port of the sender, because ids are unique only for a sender */
   take(datagram: Buffer, from: string, sink: RecordSink): void {
     const isChunk = datagram.length >= HEAD_BYTES && datagram[0] === 0x1e && datagram[1] === 0x0f
     if (!isChunk) {
@@ -64,7 +68,8 @@ export class GelfChunks {
       bytes: 0,
     }
     if (message.parts.length !== count || message.parts[number] !== undefined) return null
-    // In memory of its own: a few bytes would keep 8 KiB of those that Buffer.from shares.
+    // The chunk is copied to memory of its own: a view of a few bytes would keep Node's shared 8
+    // KiB buffer alive.
     message.parts[number] = new Uint8Array(bytes)
     message.missing -= 1
     message.bytes += bytes.length

@@ -4,29 +4,32 @@ import type { BodySplitter } from '../body-splitter.js'
 const NEWLINE = 10
 const EQUALS = 61
 const LENGTH_BYTES = 8
-/** The name of a field has at most 64 bytes; a longer line without `=` is something else. */
+/**
+ * The longest name of a field. The journal allows 64 bytes; a longer line without `=` is no field.
+ */
 const NAME_BYTES = 256
-/** A longer field is cut: entries may hold the memory of a program that crashed. */
+/** A longer field is truncated: entries may contain the core dump of a program that crashed. */
 const FIELD_BYTES = 4 * 1024 * 1024
 /** The greatest size of an entry. The last fields of a longer entry are left out. */
 const ENTRY_BYTES = 8 * 1024 * 1024
 const FIRST_BYTES = 64 * 1024
 
-/** Where the next byte belongs. The rest of a field that is cut is skipped. */
+/** The part of an entry that the next byte belongs to. The rest of a truncated field is skipped. */
 type Place = 'line' | 'length' | 'content' | 'after content'
 
 /**
- * Splits a stream in the journal's export format into whole entries, in memory that is bounded whatever comes. An entry is a
- * field a line and a blank line; a field that is no plain text is its name, eight bytes of length, the bytes and a line end.
+ * Splits a stream in the journal's export format into whole entries, in bounded memory. An entry
+ * has a line for each field, and ends with a blank line. A field that is not plain text consists of
+ * its name, eight bytes of length, the bytes and a line end.
  */
 export class JournalEntries implements BodySplitter {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES)
   #size = 0
-  /** Where the entry and its field begin that are not complete. */
+  /** The offsets of the current entry and of its current field. */
   #entryAt = 0
   #fieldAt = 0
   #place: Place = 'line'
-  /** Bytes of the field's content that are still to come, and how many of them are kept. */
+  /** The bytes of the field's content that are still to come, and how many of them are kept. */
   #left = 0
   #wanted = 0
   readonly #length = Buffer.alloc(LENGTH_BYTES)
@@ -39,7 +42,7 @@ export class JournalEntries implements BodySplitter {
     return this.#size
   }
 
-  /** @throws AppError `bad_request` for what has another format */
+  /** @throws AppError `bad_request` for another format */
   push(chunk: Uint8Array): void {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     for (let at = 0; at < bytes.length;) at = this.#step(bytes, at)

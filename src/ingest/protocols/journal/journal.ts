@@ -8,15 +8,18 @@ import { ingestRoute, laterReply } from '../ingest-route.js'
 import type { Protocol } from '../protocol.js'
 import { JournalEntries } from './entries.js'
 
-/** The address of an entry in its journal, and its time, which is a field. */
+/**
+ * Whether a field is the address of an entry in its journal. `__REALTIME_TIMESTAMP` is its time,
+ * and is kept.
+ */
 const isAddress = (name: string): boolean =>
   name.startsWith('__') && name !== '__REALTIME_TIMESTAMP'
 
 /**
- * Decodes entries in the journal's export format. An entry is stored once: its cursor names it, and the program sends all again
- * after an error.
+ * Decodes entries in the journal's export format. An entry is stored once, identified by its
+ * cursor, because the sender repeats whole requests after an error.
  *
- * @throws AppError `bad_request` when nothing of it has this format
+ * @throws AppError `bad_request` when nothing in the body has this format
  */
 function decodeJournal(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
   const decoder = new RecordDecoder(context, sink)
@@ -40,7 +43,7 @@ function withoutAddress(entry: JsonRecord, { requestSource }: DecodeContext): Js
 
 const STORED: Reply = { status: 202, headers: { 'Content-Type': 'text/plain' }, body: 'OK.\n' }
 
-/** What `systemd-journal-upload` speaks. */
+/** The protocol of `systemd-journal-upload`. */
 export const journal: Protocol = {
   name: 'journal',
   parsers: { 'journal/export': decodeJournal },

@@ -9,7 +9,7 @@ import { RecordDecoder } from '../../formats/record.js'
 import type { Clock } from '../../formats/zone.js'
 import { arrayAt, type ArrayHead, scanOn, startScan } from './scan.js'
 
-/** Limit of the values in one record, as for JSON. */
+/** The most values of one record, as for JSON. */
 const RECORD_VALUES = 50_000
 
 /** Fluentd's time: seconds and nanoseconds of 32 bits each. */
@@ -29,8 +29,8 @@ export function isMsgpack([first = 0]: Uint8Array): boolean {
 }
 
 /**
- * Lists in one another. Whether a list is an entry is seen at the end of its first item, so each level of them reads the body
- * once more.
+ * The most nested lists. Only the end of a list's first item shows whether the list is an entry, so
+ * each level reads the body once more.
  */
 const LISTS = 4
 
@@ -42,7 +42,7 @@ const LISTS = 4
  */
 export function decodeMsgpack(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
   const decoder = new RecordDecoder(context, sink, { isTolerant: true })
-  /** How many items each open list still has. */
+  /** The number of remaining items of each open list. */
   const open: number[] = []
   for (let at = 0; at < bytes.length;) {
     const left = open.pop()
@@ -57,7 +57,7 @@ export function decodeMsgpack(bytes: Buffer, context: DecodeContext, sink: Event
   if (open.length > 0) putBroken(decoder)
 }
 
-/** @throws AppError `bad_request` when nothing was read before */
+/** @throws AppError `bad_request` when nothing was decoded before */
 function putBroken(decoder: RecordDecoder): void {
   if (decoder.received === 0) throw new AppError('bad_request', 'the body is no MessagePack')
   decoder.put(decoder.received + 1, BROKEN, () => '')
@@ -86,7 +86,11 @@ const BROKEN = {
 } as const
 const TOO_MANY = { ...BROKEN, message: `the record has more than ${RECORD_VALUES} values` } as const
 
-/** Names may be bytes, as Ruby and Python write texts without an encoding. @throws Error for what is no name */
+/**
+ * Names may be bytes, because Ruby and Python write texts without an encoding so.
+ *
+ * @throws Error for anything else
+ */
 function toName(key: unknown): string {
   const name = key instanceof Uint8Array ? Buffer.from(key).toString('utf8') : key
   const isName = typeof name === 'string' || typeof name === 'number' || typeof name === 'bigint'
@@ -106,7 +110,10 @@ function read(bytes: Uint8Array): unknown {
   }
 }
 
-/** Takes the time of an entry into its record, unless the record has one; what it has in its place becomes a tag. */
+/**
+ * Moves the time of an entry into its record, unless the record has one. A list or map in its place
+ * becomes a tag.
+ */
 function toRecord(value: unknown, clock: Clock): unknown {
   if (!Array.isArray(value) || value.length !== 2) return value
   const [head, record] = value as readonly unknown[]
@@ -119,8 +126,9 @@ function toRecord(value: unknown, clock: Clock): unknown {
 }
 
 /**
- * Bytes are text, times ISO 8601; other extensions are nothing that JSON has. An integer beyond 2^53 keeps its digits as text. The
- * library gives every integer of eight bytes as a bigint.
+ * Converts bytes to text and times to ISO 8601; other extensions have no JSON form. An integer
+ * beyond 2^53 keeps its digits as text. The library returns every integer of eight bytes as a
+ * bigint.
  */
 function plain(value: unknown, depth: number): unknown {
   if (typeof value === 'bigint')
@@ -147,7 +155,11 @@ function isEntry(bytes: Buffer, { from, items }: ArrayHead): boolean {
   return end !== null && isMap(bytes[end] ?? 0)
 }
 
-/** Finds the end of a value and counts what is in it. @returns no end for bytes that are none or cut off */
+/**
+ * Finds the end of a value and counts the values in it.
+ *
+ * @returns no end for invalid or incomplete bytes
+ */
 function measure(
   bytes: Buffer,
   from: number,

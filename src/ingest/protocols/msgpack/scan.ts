@@ -1,21 +1,26 @@
-/** How far a value of MessagePack was read. */
+/** The progress of reading a value of MessagePack. */
 export interface Scan {
-  /** Where the next part begins. */
+  /** The offset of the next part. */
   at: number
-  /** The values that are still to come. */
+  /** The number of values that are still to come. */
   left: number
-  /** The values that were read. */
+  /** The number of values that were read. */
   values: number
 }
 
 export const startScan = (at: number): Scan => ({ at, left: 1, values: 0 })
 
-/** Bytes of what begins with 0xc0 to 0xdf; 0 = reserved, -1 = what has a length. */
+/**
+ * The size of values by first byte, from 0xc0 to 0xdf; 0 = reserved, -1 = the value has a length.
+ */
 const FIXED = [
   1, 0, 1, 1, -1, -1, -1, -1, -1, -1, 5, 9, 2, 3, 5, 9, 2, 3, 5, 9, 3, 4, 6, 10, 18, -1, -1, -1, -1,
   -1, -1, -1,
 ] as const
-/** By first byte of what has a length: the bytes of the length, and those between it and the content. */
+/**
+ * For values with a length, by first byte: the bytes of the length, and those between it and the
+ * content.
+ */
 const SIZED: Readonly<Record<number, readonly [length: number, extra: number]>> = {
   0xc4: [1, 0],
   0xc5: [2, 0],
@@ -33,16 +38,16 @@ const SIZED: Readonly<Record<number, readonly [length: number, extra: number]>> 
 }
 
 /**
- * Reads on in a value, without its content. It can go on when more bytes have come, so a value takes time in proportion to its
- * size, however it comes.
+ * Continues to read a value, skipping content. It can be called again when more bytes have come, so
+ * a value takes time in proportion to its size, whatever the chunks.
  *
- * @returns whether the value ends before `to`; null for bytes that are no MessagePack
+ * @returns whether the value ends before `to`; null for bytes that are not MessagePack
  */
 export function scanOn(bytes: Buffer, scan: Scan, to: number): boolean | null {
   while (scan.left > 0) {
     const head = headAt(bytes, scan.at, to)
     if (head === null || head === 'more') return head === null ? null : false
-    // The content of a long text is not there yet; nothing is skipped before it is.
+    // A long text is skipped only when all of it is there.
     if (scan.at + head.bytes > to) return false
     scan.at += head.bytes
     scan.left += head.items - 1
@@ -52,13 +57,15 @@ export function scanOn(bytes: Buffer, scan: Scan, to: number): boolean | null {
 }
 
 interface Head {
-  /** Of the value, without its items. */
+  /** The bytes of the value without its items. */
   readonly bytes: number
-  /** Values that follow and belong to it. */
+  /** The number of values that follow and belong to it. */
   readonly items: number
 }
 
-/** @returns null for bytes that are no MessagePack, `more` when the length of the value is not there yet */
+/**
+ * @returns null for bytes that are not MessagePack, `more` when the value's length is not there yet
+ */
 function headAt(bytes: Buffer, at: number, to: number): Head | null | 'more' {
   if (at >= to) return 'more'
   const first = bytes[at] ?? 0
@@ -80,14 +87,14 @@ function sizedHeadAt(bytes: Buffer, at: number, to: number): Head | 'more' {
   return { bytes: 1 + length, items: first < 0xde ? count : count * 2 }
 }
 
-/** @returns the offset behind the value, -1 when it is not whole */
+/** @returns the offset after the value, -1 when it is incomplete */
 function endOfValue(bytes: Buffer, at: number): number {
   const scan = startScan(at)
   return scanOn(bytes, scan, bytes.length) === true ? scan.at : -1
 }
 
 export interface ArrayHead {
-  /** Where the first item begins. */
+  /** The offset of the first item. */
   readonly from: number
   readonly items: number
 }
@@ -103,7 +110,11 @@ export function arrayAt(bytes: Buffer, at: number): ArrayHead | null {
   return null
 }
 
-/** Finds the parts of an array. @returns null for anything else, and for one of more parts */
+/**
+ * Splits an array into its items.
+ *
+ * @returns null for other values, and for an array of more items than `most`
+ */
 export function partsOf(bytes: Buffer, most: number): readonly Buffer[] | null {
   const head = arrayAt(bytes, 0)
   if (head === null || head.items > most) return null
@@ -118,7 +129,7 @@ export function partsOf(bytes: Buffer, most: number): readonly Buffer[] | null {
   return parts
 }
 
-/** The first bytes of texts, bytes and arrays whose length stands behind them. */
+/** The first bytes of texts, byte strings and arrays with a separate length. */
 const BYTES: ReadonlySet<number> = new Set([0xc4, 0xc5, 0xc6, 0xd9, 0xda, 0xdb])
 const ARRAYS: ReadonlySet<number> = new Set([0xdc, 0xdd])
 

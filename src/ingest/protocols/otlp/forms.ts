@@ -1,8 +1,9 @@
 import type { MessageForm } from '../message-form.js'
 
 /**
- * The messages of OpenTelemetry's protocol that are read (opentelemetry-proto 1.x). A request has resources (field 1), each
- * with a description (1) and scopes (2), each with a description (1) and items (2): log records, spans or metrics.
+ * The messages of OpenTelemetry's protocol (opentelemetry-proto 1.x). A request has resources
+ * (field 1), each with a description (1) and scopes (2), each with a description (1) and items (2):
+ * log records, spans or metrics.
  */
 export const RESOURCE: MessageForm = { 1: ['attributes', 'attributes'] }
 export const SCOPE: MessageForm = { 1: ['name', 'text'] }

@@ -11,9 +11,11 @@ export const GRPC_METHODS: ReadonlyMap<string, ProtocolFormat> = new Map([
   ['/opentelemetry.proto.collector.metrics.v1.MetricsService/Export', 'otlp/metrics'],
 ])
 
-/** A message has a byte that says whether it is compressed, and four of its length before it. */
+/**
+ * A message is preceded by a byte that says whether it is compressed, and by four bytes of length.
+ */
 const HEAD_BYTES = 5
-/** Limit of what a request sends: one message. */
+/** The most bytes of a request, which has one message. */
 export const GRPC_BYTES = HEAD_BYTES + INGEST_BYTES
 
 export interface GrpcMessage {
@@ -58,6 +60,6 @@ export function grpcError(error: AppError): Readonly<Record<string, string>> {
 
 const UNIMPLEMENTED = 12
 
-/** Only printable characters of ASCII, and no percent sign, are sent as they are. */
+/** Printable ASCII characters other than the percent sign need no encoding. */
 const percentEncoded = (text: string): string =>
   encodeURIComponent(Buffer.from(text).toString()).replaceAll('%20', ' ')

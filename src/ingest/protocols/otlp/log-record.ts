@@ -43,7 +43,10 @@ function timeOf(item: JsonRecord): number | undefined {
   return undefined
 }
 
-/** A structured body is written as JSON; a record without one is its event's name, its exception or its attributes. */
+/**
+ * A structured body is written as JSON. The message of a record without a body is its event name,
+ * its exception or its attributes.
+ */
 function messageOf(item: JsonRecord, tags: JsonRecord): string {
   const { body, eventName } = item
   if (typeof body === 'string' && body !== '') return body
@@ -56,7 +59,9 @@ function messageOf(item: JsonRecord, tags: JsonRecord): string {
 
 const textOf = (tags: JsonRecord): string => (Object.keys(tags).length === 0 ? '' : rawText(tags))
 
-/** Reads the level; the number decides, and the sender's own word is kept where it says more. */
+/**
+ * Reads the level. The number decides, and the sender's own word is kept when it is more precise.
+ */
 export function levelOf(
   item: JsonRecord,
   attributes: JsonRecord,
@@ -98,15 +103,18 @@ function wordIn(
   return null
 }
 
-/** The numbers of loggers are from pino's 10 to logback's 50000; one below ten may mean anything. */
+/**
+ * Levels of loggers are numbers from pino's 10 to logback's 50000; a smaller one may have any
+ * meaning.
+ */
 const isLevel = (value: unknown): value is number =>
   typeof value === 'number' && value >= 10 && value <= 50_000 && value % 10 === 0
 
-/** Ids of zeros are missing ones. */
+/** An id of zeros means that there is none. */
 export const idOf = (value: unknown): string =>
   typeof value === 'string' && value.length <= 256 && !/^0*$/.test(value) ? value : ''
 
-/** Takes members without a value out of tags. */
+/** Removes members without a value from tags. */
 export function filled(tags: JsonRecord): JsonRecord {
   for (const [name, value] of Object.entries(tags)) if (!isFilled(value)) delete tags[name]
   return tags

@@ -11,8 +11,8 @@ const TEMPORALITIES = ['', 'delta', 'cumulative'] as const
 const SHAPES = ['gauge', 'sum', 'histogram', 'exponentialHistogram', 'summary'] as const
 
 /**
- * Maps the points of a metric to records of `/ingest` of the type `metric`. A point is compared by its series and time,
- * because the next one may have the same value.
+ * Maps the points of a metric to records of `/ingest` of the type `metric`. Points are deduplicated
+ * by series and time, because the next point may have the same value.
  */
 export function* toPoints(
   item: JsonRecord,

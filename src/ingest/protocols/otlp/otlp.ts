@@ -66,7 +66,7 @@ const parser =
 const isJson = ({ headers }: RequestHead): boolean =>
   /\bjson\b/i.test(headers.first('content-type') ?? '')
 
-/** The reply has the form of the request. */
+/** The reply has the same form (JSON or protobuf) as the request. */
 const inForm = (head: RequestHead, status: number, json: object, protobuf: Uint8Array): Reply =>
   isJson(head)
     ? { status, json }
@@ -100,8 +100,8 @@ const ROUTES = [
 ] as const
 
 /**
- * OTLP, the protocol of OpenTelemetry: logs, traces and metrics in protobuf or JSON. `grpc.ts` has what gRPC puts around the same bodies.
- * Loki and others take it under `/otlp` too.
+ * OTLP, the protocol of OpenTelemetry: logs, traces and metrics in protobuf or JSON. `grpc.ts`
+ * frames the same bodies for gRPC. Loki and others use it under `/otlp` too.
  */
 export const otlp: Protocol = {
   name: 'otlp',

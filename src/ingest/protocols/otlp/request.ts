@@ -26,18 +26,18 @@ interface Signal {
 }
 
 export interface Visitor {
-  /** Takes an item. */
+  /** Receives an item. */
   readonly visit: (item: JsonRecord, origin: Origin) => void
   /**
-   * Takes items in protobuf that need no objects: fields of the scope between two offsets.
+   * Takes protobuf items that need no objects: fields of the scope between two offsets.
    *
-   * @returns the offset of the first field that `visit` may have to take
+   * @returns the offset of the first field that it did not take, or `to`
    */
   readonly take: (from: number, to: number, origin: Origin) => number
 }
 
 /**
- * Reads a request of one signal in protobuf or JSON, whichever it is, and hands over one item after another.
+ * Reads a request of one signal in protobuf or JSON, and passes on one item after another.
  *
  * @throws AppError `bad_request` when it is neither
  */
@@ -77,7 +77,10 @@ function readResource(reader: MessageReader, item: MessageForm, { visit, take }:
   })
 }
 
-/** Reads field 1 of the message at the reader, which describes the others, and returns to the message. */
+/**
+ * Reads field 1 of the message at the reader, the description, and returns to the start of the
+ * message.
+ */
 function describe(reader: MessageReader, form: MessageForm): JsonRecord {
   const { pos, type } = reader
   let found: JsonRecord = {}
@@ -85,7 +88,7 @@ function describe(reader: MessageReader, form: MessageForm): JsonRecord {
   for (let no = reader.nextField(end); no !== 0; no = reader.nextField(end)) {
     if (no !== 1) continue
     found = reader.message(form)
-    // Every writer has the description first.
+    // Every writer puts the description first, so the search ends at another field.
     break
   }
   reader.pos = pos

@@ -3,11 +3,11 @@ import { PbfWriter } from 'pbf'
 import { ERRORS, type AppError } from '../../../model/errors.js'
 import type { BodyResult } from '../../block.js'
 
-/** Names the first of the rejected items. */
+/** The error of the first rejected item. */
 export const messageOf = ({ rejected, errors }: BodyResult): string =>
   `${rejected} rejected, the first: ${errors[0]?.message ?? ''}`
 
-/** Writes the response to a request of any signal; one without rejected items has no bytes. */
+/** Writes the response to a request of any signal. Without rejected items it is empty. */
 export function exportResponse(result: BodyResult): Uint8Array {
   const pbf = new PbfWriter()
   if (result.rejected > 0) pbf.writeMessage(1, writePartialSuccess, result)
@@ -32,11 +32,11 @@ const RPC_CODES: Readonly<Record<number, number>> = {
   500: 13,
 }
 
-/** What may be sent again is UNAVAILABLE. */
+/** Errors that may be retried are UNAVAILABLE. */
 export const rpcCodeOf = (error: AppError): number =>
   ERRORS[error.code].retry ? 14 : (RPC_CODES[error.status] ?? 2)
 
-/** Writes a google.rpc.Status. An error that may be sent again says when. */
+/** Writes a google.rpc.Status. For an error that may be retried it says when. */
 export function rpcStatus(error: AppError, code = rpcCodeOf(error)): Uint8Array {
   const pbf = new PbfWriter()
   pbf.writeVarintField(1, code)

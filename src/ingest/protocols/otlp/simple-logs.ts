@@ -3,7 +3,7 @@ import type { RecordFeed } from '../record-feed.js'
 import { levelOf } from './log-record.js'
 import type { Common } from './origin.js'
 
-/** Adds the log records in protobuf that `wasm/assembly/otlp.ts` reads. */
+/** Adds protobuf log records that `wasm/assembly/otlp.ts` can read. */
 export class SimpleLogs {
   readonly #feed: RecordFeed
   #common: Common | null = null
@@ -29,7 +29,7 @@ export class SimpleLogs {
   }
 }
 
-/** @returns null for a level whose word is a tag */
+/** @returns null for a level whose word becomes a tag */
 function readLevel(severityNumber: number, severityText: string): Severity | null {
   const { severity, kept } = levelOf({ severityNumber, severityText }, {})
   return kept === '' ? (SEVERITIES.find((known) => known === severity) ?? null) : null

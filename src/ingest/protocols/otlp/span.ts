@@ -7,8 +7,8 @@ const KINDS = ['', 'internal', 'server', 'client', 'producer', 'consumer'] as co
 const ERROR = 2
 
 /**
- * Maps a span to a record of `/ingest` of the type `trace`. Spans are compared by their ids, because two of one name in a
- * trace may have the same duration.
+ * Maps a span to a record of `/ingest` of the type `trace`. Spans are deduplicated by their ids,
+ * because two of one name in a trace may have the same duration.
  */
 export function toSpan(item: JsonRecord, { fields, tags: common }: Common): JsonRecord {
   const { name, startTimeUnixNano: startMs } = item
@@ -24,7 +24,8 @@ export function toSpan(item: JsonRecord, { fields, tags: common }: Common): Json
     trace_id: traceId,
     span_id: spanId,
     dedup_key: spanId === '' ? undefined : `${traceId}${spanId}`.slice(0, 256),
-    // An attribute of the same name would break the tree of the trace.
+    // The span's own members come last, because an attribute of the same name would break the tree
+    // of the trace.
     tags: { ...own, ...attributesOf(item), ...common, ...own },
   }
 }
@@ -41,7 +42,7 @@ function tagsOf(item: JsonRecord, status: JsonRecord): JsonRecord {
   })
 }
 
-/** Microseconds are what a double keeps of a time since 1970. */
+/** A double holds a time since 1970 only to the microsecond. */
 const durationOf = (startMs: unknown, endMs: unknown): number | undefined =>
   typeof startMs === 'number' && typeof endMs === 'number' && startMs > 0 && endMs >= startMs
     ? Math.round((endMs - startMs) * 1000) / 1000

@@ -10,16 +10,20 @@ const ZERO = 48
 const NINE = 57
 const LESS = 60
 const GREATER = 62
-/** A message of more digits' length is no syslog. */
+/** The most digits of a length; more are not syslog. */
 const MAX_COUNT_DIGITS = 9
 
-/** A message whose length stands before it, or `none` for other bytes; `more` when further bytes decide. */
+/**
+ * A message preceded by its length, or `none` for other bytes; `more` when further bytes decide.
+ */
 type Counted = 'none' | 'more' | { readonly from: number; readonly length: number }
 
 const isDigit = (byte: number | undefined): boolean =>
   byte !== undefined && byte >= ZERO && byte <= NINE
 
-/** @returns the offset behind `<PRI>`, -1 when the bytes are none, 0 when they are only the beginning of one */
+/**
+ * @returns the offset after `<PRI>`, -1 for other bytes, 0 when they may be the beginning of one
+ */
 function priEnd(bytes: Buffer, at: number, to: number): number {
   if (at >= to) return 0
   if (bytes[at] !== LESS) return -1
@@ -58,13 +62,16 @@ export class SyslogFraming implements Framing {
   /** Bytes of a counted message that are still to be skipped. */
   #skipBytes = 0
   #isLineSkipped = false
-  /** End of the message at the stream's beginning to which further lines may belong, relative to it; -1 without one. */
+  /**
+   * The end of the first message, relative to the stream's beginning, when further lines may belong
+   * to it; otherwise -1.
+   */
   #openEnd = -1
-  /** Where the next line begins, relative to the stream's beginning. */
+  /** The start of the next line, relative to the stream's beginning. */
   #next = 0
-  /** Bytes of the next line that hold no end of line. */
+  /** The number of bytes of the next line that were searched without finding its end. */
   #searched = 0
-  /** Offset of the first NUL that is not read yet, -1 for none. */
+  /** The offset of the first unread NUL, -1 for none. */
   #nulAt = -1
 
   constructor(maxBytes: number) {
@@ -96,7 +103,7 @@ export class SyslogFraming implements Framing {
     sink.settle()
   }
 
-  /** Before it there is no end of line that was not read. */
+  /** The first byte that was not searched for the end of a line. */
   get #unread(): number {
     return this.#stream.from + this.#next + this.#searched
   }
@@ -168,7 +175,7 @@ export class SyslogFraming implements Framing {
     }
   }
 
-  /** Passes on the message that further lines could have belonged to. */
+  /** Passes on the message to which further lines could have belonged. */
   #close(sink: RecordSink): void {
     if (this.#openEnd === -1) return
     const stream = this.#stream
@@ -185,7 +192,7 @@ export class SyslogFraming implements Framing {
     this.#searched = 0
   }
 
-  /** @returns false when the rest of a message beyond the limit goes on */
+  /** @returns false when the rest of a message beyond the limit has not ended yet */
   #skipRest(): boolean {
     const stream = this.#stream
     if (this.#skipBytes > 0) {
@@ -221,7 +228,10 @@ export class SyslogFraming implements Framing {
     return this.#nulAt !== -1 && (end === -1 || this.#nulAt < end) ? this.#nulAt : end
   }
 
-  /** The first NUL is remembered, because a stream without any would be searched to its end for each line. */
+  /**
+   * The offset of the first NUL is cached, because a stream without any would be searched to its
+   * end for each line.
+   */
   #findNul(from: number): number {
     const { bytes, to } = this.#stream
     const found = bytes.indexOf(NUL, from)
@@ -244,7 +254,7 @@ export function takeDatagram(datagram: Buffer, sink: RecordSink): void {
   emit(sink, bytes, { from: 0, to: bytes.length, isCut: false })
 }
 
-/** Passes a message on without the ends of line behind it; one of nothing else is none. */
+/** Passes on a message without line ends after it. Line ends alone are no message. */
 function emit(sink: RecordSink, bytes: Buffer, { from, to, isCut }: Extent): void {
   let end = to
   while (end > from && (bytes[end - 1] === LF || bytes[end - 1] === CR || bytes[end - 1] === NUL))

@@ -11,9 +11,10 @@ import { RecordFeed } from '../record-feed.js'
 import { FACILITIES, FINE_LEVELS, PRIORITIES } from './priority.js'
 
 /**
- * Decodes syslog messages (RFC 5424, RFC 3164 and what programs send in their place), each a record of a batch. The program is
- * the source; facility, process, message id and structured data are tags. A message without a host has the address of its sender.
- * JSON in a message is read too, with or without `@cee:` before it.
+ * Decodes syslog messages (RFC 5424, RFC 3164 and variants), each a record of a batch. The program
+ * is the source; facility, process, message id and structured data are tags. A message without a
+ * host has the address of its sender. A message in JSON is decoded, with or without `@cee:` before
+ * it.
  */
 export function decodeSyslog(
   body: Buffer,
@@ -79,7 +80,7 @@ function readSyslog(
 ): Draft {
   const priority = pri?.[1] ?? '13'
   const head = readHead(text, context, SYSLOG_FORMS)
-  // rsyslog forwards a message together with the blank before it, so there are two blanks behind the head.
+  // rsyslog forwards a message with the blank before it, so two blanks follow the head.
   if (head?.draft.message.startsWith(' ') === true) head.draft.message = head.draft.message.slice(1)
   const draft: Draft =
     head === null
@@ -93,7 +94,7 @@ function readSyslog(
   return withSource(draft)
 }
 
-/** Adds the tags that a priority means. The severity may be another one, which the text says. */
+/** Adds the tags of a priority. The text may state another severity, which wins. */
 function addPriority(draft: Draft, priority: string): void {
   const severity = severityOfPri(priority)
   if (severity === null) return
@@ -105,7 +106,7 @@ function addPriority(draft: Draft, priority: string): void {
   draft.tags = tags
 }
 
-/** Makes the program of a head the source. */
+/** Uses the program of a head as the source. */
 function withSource(draft: Draft): Draft {
   const program = draft.tags?.['program']
   if (typeof program !== 'string' || usableSource(program) === '') return draft
