@@ -48,14 +48,17 @@ export interface ApiOptions {
   readonly uws: Uws
   readonly routes: readonly ApiRoute[]
   readonly services: Services
-  /** Waits until the changes that other instances have confirmed are known here. Never rejects. Absent for one instance. */
+  /**
+   * Waits until changes that other instances have confirmed are known here. Never rejects. Absent
+   * for a single instance.
+   */
   readonly current?: () => Promise<void>
   /** @throws AppError unauthorized or token_expired */
   readonly authenticate: (head: RequestHead) => Caller
   /** Counts one request. @throws AppError rate_limited */
   readonly consume: (limit: LimitName, subject: LimitSubject) => Promise<void>
   readonly mayUseCookies: MayUseCookies
-  /** Called for each user whose role or origin does not suffice for a route. */
+  /** Called for each user whose role or origin does not permit a route. */
   readonly onRefused?: (
     route: ApiRoute,
     caller: Caller,
@@ -165,7 +168,10 @@ const toAdmission = (
       : answerLate(compiled, options, request),
 })
 
-/** A body may take minutes, and whoever sends it may have lost the session or the role meanwhile. */
+/**
+ * Checks the caller again after the body has arrived. That may take minutes, in which the caller
+ * may have lost the session or the role.
+ */
 function answerLate(
   compiled: CompiledRoute,
   options: ApiOptions,
@@ -201,7 +207,8 @@ function findCaller(
 ): Caller | null {
   try {
     const caller = authenticate(head)
-    // What a public route shows to authenticated callers is about the whole service.
+    // On public routes, authenticated callers see details of the whole service, so a caller limited
+    // to sources counts as anonymous.
     return role === 'public' && caller.sources !== null ? null : caller
   } catch (error) {
     if (role === 'public' && error instanceof AppError && error.status === 401) return null
@@ -236,7 +243,7 @@ function checkOrigin(
   throw new AppError('forbidden', 'the origin is not allowed')
 }
 
-/** Synchronous when the handler is, as most handlers that answer from memory are. */
+/** Synchronous when the handler is, as are most handlers that answer from memory. */
 function answer(
   { route, query, params, body, checkReply }: CompiledRoute,
   services: Services,
@@ -259,7 +266,10 @@ function answer(
   return result instanceof Promise ? result.then(finish) : finish(result)
 }
 
-/** A client that disconnected while its question waited needs no answer. */
+/**
+ * Runs a handler that queries ClickHouse, when the user's limit allows it. A client that
+ * disconnected while it waited gets no reply.
+ */
 function ask(route: ApiRoute, input: CheckedInput, services: Services): unknown {
   const { question } = route
   const { principal } = input
@@ -279,13 +289,13 @@ const wantsPartial = (route: ApiRoute, { query }: CheckedInput): boolean =>
   'partial' in query &&
   query.partial === true
 
-/** An answer that lacks the rows of some shards names them. */
+/** Runs a handler and names the shards whose rows the reply lacks. */
 async function handlePartly(work: () => unknown): Promise<unknown> {
   const { answer: whole, missing } = await answerPartly(work)
   return missing.length === 0 ? whole : withHeader(whole, 'X-Missing-Shards', missing.join(', '))
 }
 
-/** An answer for which cold storage was read says which events are there. */
+/** Runs a handler and says whether the reply includes events of cold storage. */
 async function handleCold(work: () => unknown, untilMs: number): Promise<unknown> {
   if (untilMs === 0) return await work()
   const { answer: whole, isCold } = await answerNotingCold(work)
@@ -311,7 +321,8 @@ const toInput = (
   body,
   principal,
   head,
-  // The request creates its signal on first use, and most handlers use none. Its own property, so that copies have it.
+  // The signal is created on first use, because most handlers use none. It is an own property, so
+  // that copies of the object have it.
   get signal() {
     return head.signal
   },
@@ -406,7 +417,10 @@ const SURROGATE = /\\u[dD][89a-fA-F]/
 /** With the `u` flag a pair is one character, so only a lone half matches. */
 const LONE = /\p{Surrogate}/u
 
-/** ClickHouse stores UTF-8, which has no lone surrogates: the text would read back as another one. */
+/**
+ * The error of a text with a lone surrogate. ClickHouse stores UTF-8, which has none, so the text
+ * would be read back changed.
+ */
 class LoneSurrogate extends Error {
   override readonly message = 'a text holds half of a surrogate pair'
 }
@@ -416,7 +430,7 @@ function refuseLone(key: string, value: unknown): unknown {
   return value
 }
 
-/** Text fields of a form hold names, types and ids. */
+/** The most bytes of a text field of a form; such fields hold names, types and ids. */
 const FIELD_BYTES = 16_384
 
 function formParser(form: MultipartBody, validator: Validator, uws: Uws): BodyParser {

@@ -9,7 +9,7 @@ import { MINUTE_MS } from '../model/time.js'
 /** Frequent operations that change no rights and no data worth auditing. */
 const UNRECORDED: ReadonlySet<string> = new Set(['refresh', 'logout', 'readAlert', 'readAllAlerts'])
 
-/** Log-ins that a browser makes by going to an address. */
+/** Logins that a browser makes by opening an address. */
 const RECORDED_LOGINS: ReadonlySet<string> = new Set(['finishOidc'])
 
 /** Fields of a body that are recorded; none of them can hold a secret. */
@@ -39,23 +39,29 @@ const TARGET_FIELDS = ['email', 'name', 'title', 'source_name'] as const
 
 const MAX_TARGET_CHARACTERS = 300
 const MAX_VALUE_CHARACTERS = 500
-/** A client can cause refusals without limit, and the audit trail is kept for 400 days. */
+/**
+ * Refusals are recorded once a minute, because a client can cause any number of them and the audit
+ * trail is kept for 400 days.
+ */
 const REFUSALS = { ttl: MINUTE_MS, max: 10_000 }
 
-/** Lists of what others sent and did, and whole files of events; who reads them is recorded. */
+/** Reads that are recorded: lists of what others sent and did, and exports of events. */
 const RECORDED_READS: ReadonlySet<string> = new Set([
   'listDeadLetters',
   'listAudit',
   'exportEvents',
 ])
-/** A page that shows a list asks again and again. */
+/** A reading is recorded once a minute, because a page that shows a list refreshes it. */
 const READS = { ttl: MINUTE_MS, max: 10_000 }
-/** The limit holds for a user and operation, so that a user who changes the question each time can't fill the trail. */
+/**
+ * The most recorded readings of a user and operation, so that a user who changes the query each
+ * time cannot fill the trail.
+ */
 const READS_PER_MINUTE = 30
 
 /**
- * Returns the same routes, of which those that change something, and some lists, record the user, the operation and its
- * outcome.
+ * Returns the same routes, which record the user, the operation and its outcome if they change
+ * something or read certain lists.
  */
 export const audited = (
   routes: readonly ApiRoute[],
@@ -67,7 +73,10 @@ export const audited = (
     return isRead || UNRECORDED.has(route.id) ? route : recorded(route, audit)
   })
 
-/** Records the first page, once a minute for each user and question; the pages after it belong to the same reading. */
+/**
+ * Records the first page of a list, once a minute for each user and query. Later pages belong to
+ * the same reading.
+ */
 function recordedRead(route: ApiRoute, audit: Pick<Audit, 'record'>): ApiRoute {
   const recent = new LRUCache<string, true>(READS)
   const counts = new LRUCache<string, number>({ ...READS, noUpdateTTL: true })
@@ -168,7 +177,7 @@ function toRecordedValue(value: unknown): unknown {
   return cut(text, MAX_VALUE_CHARACTERS)
 }
 
-/** A multipart body counts with its text fields. */
+/** The fields of a JSON body, or the text fields of a multipart body. */
 function fieldsOf(body: unknown): Readonly<Record<string, unknown>> {
   const given = toRecord(body)
   return 'fields' in given && 'files' in given ? toRecord(given['fields']) : given

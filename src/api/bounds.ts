@@ -1,10 +1,12 @@
 import type { TSchema } from '@sinclair/typebox'
 
-/** More fields than any body has. */
+/** The most fields of an object; no body has more. */
 const MAX_FIELDS = 100
-/** More are of no use to anybody. */
+/** The most faults that are reported. */
 const MAX_FAULTS = 20
-/** Levels of nesting that a body may have. Recursive readers run out of stack at some thousands. */
+/**
+ * The deepest nesting of a body. Recursive readers overflow the stack at some thousands of levels.
+ */
 const MAX_DEPTH = 32
 
 interface Fault {
@@ -13,9 +15,9 @@ interface Fault {
 }
 
 /**
- * The lists, texts and objects of a value that are larger or deeper than its schema allows. Ajv runs only on values without such faults,
- * because its work and its errors grow with what a client sends: a list of 2,500 wrong words has an error for each word and each
- * alternative.
+ * Finds the lists, texts and objects of a value that are larger or deeper than its schema allows.
+ * Ajv runs only on values without such faults, because its work and its errors grow with what a
+ * client sends: a list of 2,500 wrong words has an error for each word and each alternative.
  */
 export function sizeFaults(schema: TSchema, value: unknown, path = ''): readonly Fault[] {
   if (isDeeper(value, MAX_DEPTH))

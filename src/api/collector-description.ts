@@ -7,7 +7,7 @@ import { EventTypeSchema } from '../model/schemas.js'
 import { failuresOf, type ExtraOperation } from './openapi.js'
 import { protocolOperations } from './protocol-description.js'
 
-/** Both are given in one place, since nobody knows from here under which name the collector is reached. */
+/** Both are documented, because the name under which clients reach the collector is not known. */
 const SERVERS = [
   {
     url: 'http://{host}:{port}',
@@ -72,7 +72,7 @@ const IngestCounts = Type.Object(
 
 const EXAMPLE = { source: 'shop', severity: 'ERROR', message: 'disk sda1 is 93% full' }
 
-/** What the collector takes on its own port, which no page of the API's port may call. */
+/** The operations on the collector's own port, which pages of the API's port may not call. */
 export const COLLECTOR_OPERATIONS: readonly ExtraOperation[] = [
   ...protocolOperations(SERVERS),
   {

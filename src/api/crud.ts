@@ -1,4 +1,4 @@
-/* The five routes of what users write and replace as a whole (`records/documents.ts`). */
+/* The five routes of records that users create and replace as a whole (`records/documents.ts`). */
 
 import { Type, type Static, type TObject } from '@sinclair/typebox'
 
@@ -13,7 +13,7 @@ import type { Services } from './services.js'
 
 export const IdParams = Type.Object({ id: Uuid })
 
-/** What the reply has of every document. */
+/** The fields that replies have for every kind of document. */
 export const DocumentFields = {
   id: Uuid,
   version: Type.Integer({ minimum: 1, description: 'grows with each change' }),
@@ -33,7 +33,7 @@ export const toDocumentFields = (document: Omit<Document<unknown>, 'fields'>) =>
 })
 
 interface Crud<F extends TObject, V extends TObject, Given, Stored> {
-  /** In the ids of the routes. */
+  /** The name in the ids of the routes. */
   readonly name: string
   readonly noun: string
   readonly path: string

@@ -6,7 +6,7 @@ import type { HttpRoute } from '../http/routes.js'
 import { GUIDES, createGuides } from './guides.js'
 import type { OpenApiDocument } from './openapi.js'
 
-/** The pages load files of this server only, run no inline script and are shown in no frame. */
+/** The pages load only files of this server, run no inline script and are shown in no frame. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -40,7 +40,10 @@ const FILES = [
   })),
 ] as const
 
-/** Swagger UI draws the reference. It is some 2 MB, so it is read when it is first asked for, and kept by browsers. */
+/**
+ * Swagger UI draws the reference. It has some 2 MB, so it is read on first use and cached by
+ * browsers.
+ */
 const REFERENCE = [
   {
     file: 'swagger-ui.css',
@@ -55,10 +58,10 @@ const REFERENCE = [
 ] as const
 
 /**
- * Serves the OpenAPI document, the interactive reference that the browser makes of it at `/docs`, and the guides at
+ * Serves the OpenAPI document, the interactive reference at `/docs`, and the guides at
  * `/docs/NAME`.
  *
- * @param describe is called at the first request for the document.
+ * @param describe is called at the first request for the document
  * @throws Error when a file of the docs is missing
  */
 export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {

@@ -22,10 +22,10 @@ import { ListParameter, QueryTime, hexId } from './schemas/page.js'
 
 const DEFAULT_SPAN_MS = 30 * DAY_MS
 const MAX_SEARCH = 1000
-/** The longest time range of a query that reads every message. */
+/** The longest time range of a query that must read every message. */
 const MAX_SCAN_MS = HOUR_MS
 
-/** The parameters that say which events are meant. */
+/** The parameters that select events. */
 export const EVENT_PARAMETERS = {
   severity: ListParameter(SeveritySchema),
   priority: ListParameter(PrioritySchema),
@@ -72,10 +72,7 @@ export const EVENT_PARAMETERS = {
 const EventParametersSchema = Type.Object(EVENT_PARAMETERS)
 type Parameters = Static<typeof EventParametersSchema>
 
-/**
- * @param sources of which the caller may read
- * @throws AppError validation_error, forbidden
- */
+/** @param sources those that the caller may read @throws AppError validation_error, forbidden */
 export function readEventQuestion(
   parameters: Parameters,
   context: Pick<EventContext, 'applications' | 'templateAliases' | 'redirects'>,
@@ -90,7 +87,7 @@ export function readEventQuestion(
   return { filter: toFilter(resolveNames(query, context), context.redirects()), ...range }
 }
 
-/** The sources of which a caller may read; null for all. */
+/** The sources that a caller may read; null for all. */
 export type ReadableSources = readonly string[] | null
 
 /** Whether a caller may read an event. */
@@ -100,7 +97,7 @@ export const mayRead = (
 ): boolean => sources === null || sources.includes(source)
 
 /**
- * The sources that a question names, or all that the caller may read.
+ * The sources that a request names, or all that the caller may read.
  *
  * @returns an empty list for a caller who may read all and names none
  * @throws AppError forbidden
@@ -124,7 +121,11 @@ interface AskedLine {
   readonly events: Pick<Events, 'refusedPattern'>
 }
 
-/** Waits for the answer to a question. @throws AppError validation_error for a regular expression that RE2 refuses */
+/**
+ * Awaits the result of a query.
+ *
+ * @throws AppError validation_error for a regular expression that RE2 refuses
+ */
 export async function answered<T>(answer: Promise<T>, { q = '', events }: AskedLine): Promise<T> {
   try {
     return await answer
@@ -154,10 +155,10 @@ export function readRange({
   return { fromMs: Math.max(0, fromMs), toMs: endMs === null ? null : endMs + 1 }
 }
 
-/** Whether a time range is longer than a query may have that reads every message. */
+/** Whether a time range is too long for a query that must read every message. */
 function isOverAnHour({ fromMs, toMs }: Pick<EventQuestion, 'fromMs' | 'toMs'>): boolean {
   const nowMs = Date.now()
-  // A second more than an hour, because the end is included, and each `now` is a reading of the clock of its own.
+  // A second more is allowed, because the end is included, and each `now` reads the clock again.
   return Math.min(toMs ?? nowMs, nowMs) - fromMs > MAX_SCAN_MS + SECOND_MS
 }
 
@@ -170,16 +171,16 @@ function readLine(text: string): Line {
   return parsed
 }
 
-/** Words that are not in the query line are in the parameter `search`. */
+/** Words that are not in the query come from the parameter `search`. */
 function tooMuch({ clause, message }: Excess, { faultOf }: Line): AppError {
   const fault = faultOf(clause, message)
   return invalid(fault === null ? 'search' : 'q', fault ?? { message })
 }
 
 /**
- * Reads a query about what is arriving.
+ * Reads the query of a live tail.
  *
- * @param isLong whether it also asks for more than an hour
+ * @param isLong whether the query also reads more than an hour
  * @throws AppError validation_error
  */
 export function readTailLine(text: string, isLong: boolean): Query {
@@ -189,12 +190,12 @@ export function readTailLine(text: string, isLong: boolean): Query {
   return line.query
 }
 
-/** What a query means, each time it is asked. */
+/** Resolves the names in a query each time it is run. */
 export const meaningOf =
   (query: Query, context: Pick<EventContext, 'applications' | 'templateAliases' | 'redirects'>) =>
   () => ({ query: resolveNames(query, context), redirects: context.redirects() })
 
-/** A parameter that names a field whose values are counted, or several fields. */
+/** A parameter that names a field, or several, whose values are counted. */
 export const FieldName = Type.String({ minLength: 1, maxLength: MAX_NAME })
 
 /** @throws AppError validation_error for a field whose values are not counted */
@@ -209,10 +210,10 @@ export function readField(name: string, path: string): Field {
   throw invalid(path, { message: `must be an attribute or one of ${names}` })
 }
 
-/** Each is read from the JSON of every event. */
+/** The most attributes; each is read from the JSON of every event. */
 const MAX_SHOWN_ATTRIBUTES = 32
 
-/** The fields that are shown of events. @throws AppError validation_error for a name that is none */
+/** The fields of events in the reply. @throws AppError validation_error for an unknown name */
 export function readShown(names: readonly string[]): readonly string[] {
   const known: readonly string[] = EVENT_FIELDS
   const shown = names.map((name) => {

@@ -27,13 +27,16 @@ export function toEventItem(
   }
 }
 
-/** A message that is cut has one character more, which says so. */
+/**
+ * A message that was truncated is returned with one more character than the limit, which marks it
+ * as truncated.
+ */
 export function shortened<T extends { readonly message: string }>(
   item: T,
   cut: number | undefined,
 ): T {
   if (cut === undefined || item.message.length <= cut) return item
-  // A character has at most two units, so the rest of a long message is not looked at.
+  // A character has at most two UTF-16 units, so the rest of a long message is not read.
   const characters = Array.from(item.message.slice(0, 2 * cut + 1))
   if (characters.length <= cut) return item
   return { ...item, message: `${characters.slice(0, cut).join('')}…` }
@@ -55,7 +58,10 @@ export function toEventDetail(
   }
 }
 
-/** SHA-256 of the fields that identify an event; a producer's own key of the same form is shown unchanged. */
+/**
+ * The deduplication key: SHA-256 of the fields that identify an event; a producer's own key of the
+ * same form is returned unchanged.
+ */
 function dedupKeyOf(event: EventRecord): string {
   if (/^sha256:[0-9a-f]{64}$/.test(event.dedupKey)) return event.dedupKey
   const { correction_reason: _, ...tags } = event.tags

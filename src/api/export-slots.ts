@@ -1,10 +1,10 @@
 import { AppError } from '../model/errors.js'
 
 const EXPORTS_PER_USER = 2
-/** Each keeps two chunks in memory. */
+/** The most exports at once; each keeps two chunks in memory. */
 const EXPORTS = 8
 
-/** Counts the exports that are under way. */
+/** Limits the running exports. */
 export type ExportSlots = ReturnType<typeof createExportSlots>
 
 export function createExportSlots() {

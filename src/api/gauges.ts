@@ -27,7 +27,7 @@ interface Gauged {
   readonly writer: Pick<Writer, 'failingSinceMs'>
 }
 
-/** What the gauges of `/metrics` read, and of which part. */
+/** The readers of the gauges of `/metrics`. */
 export function gaugesOf(parts: Gauged): GaugeReaders {
   const { wal, pipeline, buffers, window, templates, sources, live, pool, alerting, state } = parts
   const { evaluator } = alerting

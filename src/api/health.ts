@@ -10,9 +10,9 @@ import type { Writer } from '../writer/writer.js'
 /** The state of one dependency. */
 interface ProbeResult {
   readonly status: 'ok' | 'degraded' | 'down'
-  /** Shown to authenticated users; holds no secrets and no addresses with credentials. */
+  /** Details for authenticated users, without secrets and credentials. */
   readonly detail?: string
-  /** How long the oldest message that waits for ClickHouse has waited; 0 for none. */
+  /** The age of the oldest message that waits for ClickHouse; 0 for none. */
   readonly oldestMs?: number
 }
 
@@ -38,7 +38,10 @@ export interface Health {
 
 /** The API promises an answer within two seconds. */
 const TIMEOUT_MS = 1_500
-/** The endpoint is public, so concurrent callers share one round of probes. */
+/**
+ * How long a result is reused. The endpoint is public, so concurrent callers share one round of
+ * probes.
+ */
 const FRESH_MS = 1_000
 
 interface HealthOptions {
@@ -47,8 +50,9 @@ interface HealthOptions {
 }
 
 /**
- * The service is down without ClickHouse, the write-ahead log (check `spool`) or the workers, and degraded
- * without the shared state, which holds limits and caches, or where alerts are not raised or not told.
+ * The service is down without ClickHouse, the WAL (check `spool`) or the workers. It is degraded
+ * without the shared state, which holds limits and caches, or when alerts are not raised or notices
+ * not sent.
  */
 export function createHealth(
   probes: Readonly<Record<CheckName, Probe>>,
@@ -88,7 +92,7 @@ function overall(checks: HealthReport['checks']): HealthReport['status'] {
   return !isWhole || statuses.includes('degraded') ? 'degraded' : 'ok'
 }
 
-/** A pending probe is not started again, so that hung ones do not accumulate. */
+/** A pending probe is not started again, so that hung probes do not pile up. */
 function createCheck(probe: Probe, timeoutMs: number): () => Promise<Check> {
   let pending: Promise<ProbeResult> | null = null
   const start = (): Promise<ProbeResult> => {
@@ -160,7 +164,7 @@ export const healthProbes = ({
       const told = retention.told()
       return told === null ? { status: 'ok' } : { status: 'degraded', detail: told }
     }
-    // Too many parts, no memory, read-only, or refused rows.
+    // ClickHouse has too many parts, no memory or is read-only, or it refused rows.
     const seconds = Math.round(refusingMs / 1000)
     return {
       status: 'degraded',

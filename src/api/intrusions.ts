@@ -4,7 +4,10 @@ import type { Metrics } from '../telemetry/metrics.js'
 import { MINUTE_MS } from '../model/time.js'
 import { networkOf } from '../http/address.js'
 
-/** What is refused, as the route and the outcome of an entry in the audit trail. */
+/**
+ * The kinds of refused credentials, each with the route and outcome of its entry in the audit
+ * trail.
+ */
 const KINDS = {
   ingest_key: { action: 'ingest', outcome: 'unauthorized' },
   webhook_signature: { action: 'scmWebhook', outcome: 'invalid_signature' },
@@ -14,15 +17,21 @@ const KINDS = {
 
 export type IntrusionKind = keyof typeof KINDS
 
-/** Credentials that are wrong or used a second time: somebody guesses, or a sender has an old one. */
+/**
+ * Wrong or reused credentials, which mean that somebody guesses, or that a sender has an outdated
+ * one.
+ */
 export interface Intrusions {
-  /** Counts it in the metrics, and records it in the audit trail, at most so often. Never throws. */
+  /**
+   * Counts the refusal in the metrics, and records it in the audit trail at a limited rate. Never
+   * throws.
+   */
   readonly note: (kind: IntrusionKind, from: Intruder) => void
 }
 
 interface Intruder {
   readonly address: string
-  /** Whose credential it was; '' when nobody's. */
+  /** The owner of the credential; '' if there is none. */
   readonly actorId?: string
 }
 
@@ -32,16 +41,21 @@ interface IntrusionDeps {
   readonly nowMs?: () => number
 }
 
-/** An entry a minute for each kind and address, and in all this many: the trail is kept for 400 days. */
+/**
+ * The audit trail gets an entry a minute for each kind and address, and at most this many in all,
+ * because it is kept for 400 days.
+ */
 const PER_MINUTE = 30
 const ADDRESSES = 10_000
 
 export function createIntrusions({ audit, metrics, nowMs = Date.now }: IntrusionDeps): Intrusions {
-  /** What was left out since the last entry, by kind and address. */
+  /** The number of refusals left out since the last entry, by kind and address. */
   const recent = new LRUCache<string, { untilMs: number; leftOut: number }>({ max: ADDRESSES })
   const all = { untilMs: 0, entries: 0 }
 
-  /** @returns the number of those that were left out before this one; null to leave it out as well */
+  /**
+   * @returns the number of refusals left out before this one; null when this one is left out too
+   */
   const take = (key: string): number | null => {
     const own = recent.get(key) ?? { untilMs: 0, leftOut: 0 }
     recent.set(key, own)

@@ -33,10 +33,10 @@ interface LiveDeps {
   readonly maxOpen: number
 }
 
-/** The WebSockets: what is pushed to them, and who may have one. */
+/** The WebSockets: what is pushed to them, and who may open one. */
 export type Live = Awaited<ReturnType<typeof openLive>>
 
-/** Code of a WebSocket that is closed because its user may not see it any more. */
+/** The close code of a WebSocket whose user may no longer read it. */
 const POLICY_VIOLATION = 1008
 
 /** Opens the KPI push and the live tail, and closes the WebSockets of sessions that end. */
@@ -72,12 +72,12 @@ export async function openLive(deps: LiveDeps) {
     get size(): number {
       return hubs.reduce((sum, { size }) => sum + size, 0)
     },
-    /** Events were stored. */
+    /** Called when events were stored. */
     onWritten: (): void => {
       push.onWritten()
       tail.onStored()
     },
-    /** Something else that the KPIs count was changed. */
+    /** Called when other data of the KPIs changed. */
     onChanged: (): Promise<void> => push.onChanged(),
     close: (): void => {
       tail.close()

@@ -44,7 +44,7 @@ function toOpenApi(value: unknown): unknown {
   return { ...rest, prefixItems: items, items: false }
 }
 
-/** The text that a schema alone allows. */
+/** The only text that a schema allows. */
 const textOf = (schema: unknown): string | null => {
   const text: unknown = isObject(schema) ? schema['const'] : null
   return typeof text === 'string' ? text : null

@@ -89,7 +89,7 @@ const firstOf = (list: unknown): unknown => (Array.isArray(list) ? (list[0] as u
 
 interface Asked {
   readonly node: Node
-  /** The field that it is the value of; '' for none. */
+  /** The field whose value is built; '' for none. */
   readonly name: string
   readonly depth: number
 }
@@ -118,7 +118,7 @@ function objectExample({ node, depth }: Asked): Node {
   )
 }
 
-/** Whether it may be absent and names something by its id, which an example can't know. */
+/** Whether a field is optional and refers to something by id, which an example cannot know. */
 const isReference = (property: TSchema): boolean =>
   OptionalKind in property && JSON.stringify(property).includes('"format":"uuid"')
 

@@ -164,7 +164,7 @@ function toParameters(place: 'path' | 'query', schema: TObject | null): Json[] {
       in: place,
       required: place === 'path' || !(OptionalKind in property || 'default' in property),
       ...(description === undefined ? {} : { description }),
-      // Lists may be repeated or joined with commas; OpenAPI can express only one of the two.
+      // Lists may be repeated or joined with commas, but OpenAPI can express only one of these.
       ...(isList ? { style: 'form', explode: true } : {}),
       schema: rest,
     }
@@ -243,7 +243,7 @@ function toFailures(route: DocumentedRoute): Json {
   return failuresOf(impliedErrors(route), [route.status, ...(route.alsoStatuses ?? [])])
 }
 
-/** The replies to errors by status, but for the statuses that say something else. */
+/** The replies to errors, by status, except statuses that the operation documents itself. */
 export function failuresOf(errors: Iterable<ErrorCode>, others: readonly number[] = []): Json {
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of errors) {
@@ -262,7 +262,7 @@ function errorsOfAccess({ role, isOpenBeforeDuty }: DocumentedRoute): readonly E
   return [
     'unauthorized',
     'token_expired',
-    // Also for API tokens that the route does not let in.
+    // Also returned to API tokens that the route does not accept.
     'forbidden',
     'rate_limited',
     ...(isOpenBeforeDuty === true

@@ -7,7 +7,10 @@ import type { HttpRequest } from '../http/request.js'
 import { httpRoute, type HttpRoute } from '../http/routes.js'
 import { SCREEN_PATHS } from '../ui/paths.js'
 
-/** The page loads and asks this service only, runs no inline script and is shown in no frame. */
+/**
+ * The page loads from and talks to this service only, runs no inline script and is shown in no
+ * frame.
+ */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -26,20 +29,20 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
 }
-/** The name of a file holds a hash of its content. */
+/** Files can be cached for ever, because their names contain a hash of their content. */
 const FOR_EVER = 'public, max-age=31536000, immutable'
 
 const FOLDER = new URL('../../ui/', import.meta.url)
 
-/** The codings that each file is stored in; the first that a browser accepts is sent. */
+/** The stored codings of each file; the first one that a browser accepts is sent. */
 const CODINGS = [
   { name: 'br', ending: '.br' },
   { name: 'gzip', ending: '.gz' },
 ] as const
 
 /**
- * Serves the web page that `src/ui/build.mjs` has made: the same document at the address of each screen, and its files below
- * `/ui/`.
+ * Serves the web page that `src/ui/build.mjs` builds: the same document at the address of each
+ * screen, and its files below `/ui/`.
  *
  * @throws Error when the page is not built
  */

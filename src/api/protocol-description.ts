@@ -1,7 +1,10 @@
 import { CONTENT_CODINGS } from '../http/decompress.js'
 import type { ExtraOperation } from './openapi.js'
 
-/** A way in for what shippers speak. Their own documentation has the schemas of the bodies. */
+/**
+ * An operation of a shipper's protocol. The bodies are specified in the shipper's own
+ * documentation.
+ */
 interface Described {
   /** The id of the operation; further paths and methods have a number after it. */
   readonly id: string
@@ -10,9 +13,9 @@ interface Described {
   readonly methods?: readonly ('post' | 'put')[]
   /** An example of each content type; null where it is no text. */
   readonly examples: Readonly<Record<string, unknown>>
-  /** The status of a reply to what was stored, and what its body is. */
+  /** The status and the body of a reply to a stored request. */
   readonly stored: readonly [status: number, body: string]
-  /** The form of errors, and the statuses that it has. */
+  /** The form of errors, and their statuses. */
   readonly errors: readonly [form: string, ...statuses: number[]]
 }
 
@@ -26,7 +29,9 @@ const DATADOG = [{ service: 'shop', status: 'error', message: MESSAGE }]
 const lines = (...records: readonly object[]): string =>
   records.map((record) => `${JSON.stringify(record)}\n`).join('')
 const CLEF = lines({ '@t': '2026-11-21T09:28:19Z', '@l': 'Error', '@mt': MESSAGE })
-/** A key that is missing or wrong, a body that is wrong or too large, and one for which there is no room. */
+/**
+ * The usual errors: a missing or wrong key, a wrong or too large body, and no memory for the body.
+ */
 const USUAL = [400, 401, 403, 413, 415, 422, 503] as const
 const OWN = ['as those of `/ingest`, but 503 instead of 429', ...USUAL] as const
 
@@ -311,6 +316,8 @@ function operationsOf(described: Described, servers: readonly object[]): ExtraOp
     }))
 }
 
-/** What the collector takes in the protocols of shippers. Most paths are served under a prefix too. */
+/**
+ * The collector's operations in the protocols of shippers. Most paths also exist under a prefix.
+ */
 export const protocolOperations = (servers: readonly object[]): readonly ExtraOperation[] =>
   DESCRIBED.flatMap((described) => operationsOf(described, servers))

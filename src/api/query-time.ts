@@ -15,7 +15,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   w: 7 * DAY_MS,
 }
 
-/** @returns ms since 1970; null for a text of another form, or a time that no date can hold */
+/** @returns ms since 1970; null for a text of another form, or a time beyond the range of dates */
 function relativeTime(text: string): number | null {
   const match = RELATIVE.exec(text.trim())
   if (match === null) return null
@@ -45,7 +45,7 @@ export function parseQueryTime(
   })
 }
 
-/** @returns ms since 1970; null for a text of another form, or a day that no month has */
+/** @returns ms since 1970; null for a text of another form, or a date that does not exist */
 function isoTime(text: string): number | null {
   // A plus sign that was not percent-encoded arrives as a blank.
   const match = ISO.exec(

@@ -1,15 +1,16 @@
 import { createFairSemaphore } from './semaphore.js'
 import { AppError } from '../model/errors.js'
 
-/** What a question asks of ClickHouse: `search` reads events, `rollup` reads counts. */
+/** The kind of a query: `search` reads events, `rollup` reads counts. */
 export type QuestionKind = 'search' | 'rollup'
 
 /**
- * Half of the connections that searches have (`clickhouse/client.ts`), because a search reads its dictionaries in parallel. With
- * more of them, each takes so long that none ends within its timeout.
+ * The most concurrent searches: half of their connections (`clickhouse/client.ts`), because a
+ * search reads its dictionaries in parallel. With more, each would take so long that none ends
+ * within its timeout.
  */
 const SEARCHES_AT_ONCE = 10
-/** The connections of all other queries. */
+/** The most concurrent queries of counts: the connections of all other queries. */
 const ROLLUPS_AT_ONCE = 20
 const WAITING_PER_USER = 1_000
 
@@ -20,10 +21,10 @@ export type Questions = <T>(
 ) => Promise<T>
 
 /**
- * Runs the questions of users. A user has at most `perUser` questions of a kind running; further ones wait, and the users
- * take turns.
+ * Runs the queries of users. A user may run at most `perUser` queries of a kind at once; further
+ * ones wait, and waiting users are served in turn.
  *
- * @throws AppError overloaded when too many questions of the user wait
+ * @throws AppError overloaded when too many queries of the user wait
  */
 export function createQuestions(perUser: number): Questions {
   const refusal = (): Error =>

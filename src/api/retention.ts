@@ -2,7 +2,7 @@ import type { RetentionClass } from '../model/retention.js'
 import type { Services } from './services.js'
 import { throwOnErrors } from './validation.js'
 
-/** @throws AppError `validation_error` for more days than anything is kept */
+/** @throws AppError `validation_error` when the days exceed the longest retention */
 export function checkRetention(
   days: RetentionClass | null | undefined,
   { retentionDays }: Pick<Services, 'retentionDays'>,

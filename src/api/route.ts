@@ -11,7 +11,10 @@ import type { Principal } from './auth/sessions.js'
 import type { QuestionKind } from './questions.js'
 import type { Services } from './services.js'
 
-/** The user of a request. Browsers send a cookie by themselves, so the origin is checked for those. */
+/**
+ * The caller of a request. The origin of requests with a cookie is checked, because browsers send
+ * cookies by themselves.
+ */
 export interface Caller extends Principal {
   readonly via: 'bearer' | 'cookie'
 }
@@ -48,7 +51,7 @@ type BodyOf<B extends BodySchema> =
         ? Static<B>
         : null
 
-/** The validated input of a handler. It holds nothing of the socket. */
+/** The validated input of a handler, without any part of the socket. */
 interface RouteInput<Q extends TObject, P extends TObject, B extends BodySchema, A extends Access> {
   readonly query: Static<Q>
   readonly params: Static<P>
@@ -79,7 +82,7 @@ export class RouteReply<T> {
   }
 }
 
-/** A reply body that is serialised already; it must fit the route's schema. */
+/** A reply body that is JSON already; it must fit the route's schema. */
 export class JsonText {
   readonly text: string
 
@@ -99,7 +102,7 @@ export class TypedText {
   }
 }
 
-/** A reply that is sent as the client reads it (`http/reply.ts`). */
+/** A reply that is streamed as the client reads it (`http/reply.ts`). */
 export class ByteStream {
   readonly type: string
   readonly chunks: AsyncIterator<Uint8Array>
@@ -112,9 +115,9 @@ export class ByteStream {
 }
 
 /**
- * Waits for the first bytes of a stream, so that an error before them is replied.
+ * Waits for the first bytes of a stream, so that an earlier error becomes the reply.
  *
- * @returns the whole stream; the end of the source runs even when nobody reads it
+ * @returns the whole stream; the source is closed even when nobody reads it
  */
 export async function startStream(
   source: AsyncGenerator<Uint8Array>,
@@ -137,7 +140,7 @@ interface ReplyExtras {
   readonly cookies?: readonly Cookie[]
   /** The user that a login has authenticated, for the audit trail. */
   readonly actorId?: string
-  /** The error that the reply tells in a form of its own, for the audit trail. */
+  /** The error, for the audit trail, when the reply expresses it in another form. */
   readonly outcome?: string
 }
 
@@ -159,22 +162,32 @@ interface RouteFacts {
   readonly alsoStatuses?: readonly number[]
   /** Codes that `handle` may throw. OpenAPI adds those that role, limit and schemas imply. */
   readonly errors: readonly ErrorCode[]
-  /** A further type of the reply, which a client asks for by `Accept`. */
+  /** Another media type of the reply, which a client requests by `Accept`. */
   readonly alsoProduces?: { readonly type: string; readonly description: string }
   /** Media types of a reply that is text instead of JSON. */
   readonly produces?: string | readonly [string, ...string[]]
-  /** The handler asks ClickHouse, as one of the questions that a user may have running. */
+  /**
+   * Whether the handler queries ClickHouse, which counts towards the user's limit of running
+   * queries.
+   */
   readonly question?: QuestionKind
   /** Replaces the server's deadline for handlers. */
   readonly handlerTimeoutMs?: number
-  /** Open also to a user who has to change the password, or turn on a second factor, before anything else. */
+  /**
+   * Whether the route is open to a user who must change the password or turn on a second factor
+   * first.
+   */
   readonly isOpenBeforeDuty?: true
   /**
-   * What API tokens may do here: `none` lets in users only, `limited` also tokens that are limited to sources, because the
-   * handler reads nothing beyond `principal.sources`. Absent: tokens that are not limited.
+   * Which API tokens the route accepts: `none`, or `limited` for all, including tokens that are
+   * limited to sources, because the handler reads nothing beyond `principal.sources`. Absent:
+   * tokens that are not limited.
    */
   readonly tokens?: 'none' | 'limited'
-  /** The reply describes this instance only, so the request does not wait for the change log. */
+  /**
+   * Whether the reply describes this instance only, so that the request need not wait for the
+   * change log.
+   */
   readonly isInstanceLocal?: true
   readonly examples?: { readonly body?: unknown; readonly reply?: unknown }
 }
@@ -194,7 +207,7 @@ interface RouteDefinition<
   readonly params?: P
   /** Default: no body. */
   readonly body?: B
-  /** Of a route with a body. */
+  /** The largest body of a route that has one. */
   readonly bodyBytes?: number
   /** Default: 200. */
   readonly status?: SuccessStatus
@@ -207,7 +220,7 @@ interface RouteDefinition<
 
 type HandlerResult<T> = T | RouteReply<T | TypedText | ByteStream> | JsonText
 
-/** A route without the types of its input, as the API and the OpenAPI document use it. */
+/** A route without the types of its input, for the API and the OpenAPI document. */
 export interface ApiRoute extends RouteFacts {
   readonly role: Access
   readonly query: TObject
@@ -252,13 +265,13 @@ export function route<
   }
 }
 
-/** Questions about events and dead letters, which are on all shards of a cluster. */
+/** The paths of queries about events and dead letters, which are on all shards of a cluster. */
 const OF_ALL_SHARDS = /^\/api\/(?:logs|analytics|monitoring\/dead-letters)\b/
 
 export const mayBePartial = ({ method, path, question }: RouteFacts): boolean =>
   method === 'get' && question !== undefined && OF_ALL_SHARDS.test(path)
 
-/** Says that a question read events of cold storage. */
+/** A header of replies for which events in cold storage were read. */
 export const COLD_HEADER = 'X-Cold-Before'
 
 export const mayReadCold = ({ path, question }: RouteFacts): boolean =>

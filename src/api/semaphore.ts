@@ -1,9 +1,9 @@
 export interface SemaphoreOptions {
-  /** How many tasks run at once. */
+  /** The number of tasks that run at once. */
   readonly atOnce: number
-  /** How many tasks may wait. */
+  /** The number of tasks that may wait. */
   readonly waiting: number
-  /** Makes the error of a task that can't wait. */
+  /** Creates the error of a task that cannot wait. */
   readonly refusal: () => Error
 }
 
@@ -32,13 +32,13 @@ export function createSemaphore({ atOnce, waiting, refusal }: SemaphoreOptions):
 }
 
 export interface FairSemaphoreOptions {
-  /** How many tasks run at once. */
+  /** The number of tasks that run at once. */
   readonly atOnce: number
-  /** How many of them have the same key. */
+  /** The number of running tasks with the same key. */
   readonly perKey: number
-  /** How many tasks of a key may wait. */
+  /** The number of tasks of a key that may wait. */
   readonly waitingPerKey: number
-  /** Makes the error of a task that can't wait. */
+  /** Creates the error of a task that cannot wait. */
   readonly refusal: () => Error
 }
 
@@ -55,10 +55,13 @@ export function createFairSemaphore({
   refusal,
 }: FairSemaphoreOptions): <T>(key: string, work: () => Promise<T>) => Promise<T> {
   let running = 0
-  /** The keys with running or waiting tasks; the one that was served last stands last. */
+  /** The keys with running or waiting tasks; the one served last is last. */
   const keys = new Map<string, Key>()
 
-  /** The waiting key with the fewest running tasks; among equals the one that waits for its turn longest. */
+  /**
+   * The waiting key with the fewest running tasks; among equals the one that was served longest
+   * ago.
+   */
   const nextName = (): string | null => {
     let best: string | null = null
     let fewest = perKey

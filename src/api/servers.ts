@@ -33,7 +33,7 @@ import type { Audit } from '../records/audit.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { Services } from './services.js'
 
-/** The services that exist before the ports are opened, so all but the port of the collector. */
+/** The services that exist before the ports are opened: all but the collector's port. */
 export type AppServices = Omit<Services, 'collectorPort'>
 
 export interface ServerDeps {
@@ -171,7 +171,7 @@ const protocolRoutes = (deps: ServerDeps): HttpRoute[] => {
   return all.map((route) => ({ isJoined: true, ...route }))
 }
 
-/** The services that requests with an ingest key need, on every port. */
+/** The services of requests with an ingest key, on every port. */
 export function ingestServices(
   deps: Pick<ServerDeps, 'services' | 'pipeline' | 'wal' | 'once' | 'state' | 'replica'>,
 ): IngestServices {

@@ -52,13 +52,13 @@ import type { Health } from './health.js'
 import type { Intrusions } from './intrusions.js'
 import type { Questions } from './questions.js'
 
-/** What the handlers of the routes call; the program builds it once. */
+/** The services that the handlers of routes call; the program builds them once. */
 export interface Services {
   // Events and their counts.
   readonly events: Omit<ReturnType<typeof createEvents>, 'counted' | 'correct' | 'sourcesOf'>
   readonly eventContext: EventContext
   readonly corrections: ReturnType<typeof createCorrections>
-  /** Computes how the automatic priority of the event would come about. */
+  /** Explains the automatic priority of an event. */
   readonly explain: (event: EventRecord) => ReturnType<typeof explainPriority>
   readonly series: ReturnType<typeof createSeries>
   readonly calendar: ReturnType<typeof createCalendar>
@@ -70,7 +70,7 @@ export interface Services {
   readonly kpis: Pick<ReturnType<typeof createKpiCache>, 'get'>
   readonly insights: ReturnType<typeof createInsights>
 
-  // Records.
+  // The records.
   readonly alerts: Alerts
   readonly alertRules: Rules
   readonly backtestRule: RunBacktest
@@ -78,10 +78,10 @@ export interface Services {
   readonly silences: Silences
   readonly maintenanceWindows: MaintenanceWindows
   readonly sendNotice: Send
-  /** How notices went, by their ids. */
+  /** The states of notices by their ids. */
   readonly deliveriesOf: (ids: readonly string[]) => Promise<ReadonlyMap<string, Delivery>>
   readonly alertLog: Pick<AlertLog, 'history'>
-  /** How the evaluation of the rules stands; null when it is not known. */
+  /** The status of the rule evaluation; null when it is not known. */
   readonly alertRuleStatus: () => Promise<EvaluationStatus | null>
   readonly incidents: Incidents
   readonly tasks: Tasks
@@ -91,7 +91,7 @@ export interface Services {
   readonly sourceStats: SourceStats
   /** Events that arrived before may be in cold storage; 0 for none. */
   readonly coldUntilMs: () => number
-  /** RETENTION_DAYS: no retention is longer. */
+  /** RETENTION_DAYS, the longest retention. */
   readonly retentionDays: number
   /** RETENTION_DAYS_BY_SEVERITY. */
   readonly retentionBySeverity: ReadonlyMap<Severity, number>
@@ -105,10 +105,10 @@ export interface Services {
   readonly auditTrail: Pick<AuditTable, 'page'>
   /** Parses an uploaded file and ingests its rows. */
   readonly upload: (file: UploadedFile) => Promise<BodyResult>
-  /** Has the KPI snapshot computed anew after a change of a source, or of something else: ''. */
+  /** Recomputes the KPI snapshot after a change of a source, or of something else (''). */
   readonly announce: (source: string) => void
 
-  // Users and keys.
+  // Accounts and keys.
   readonly users: Users
   readonly sessions: Sessions
   readonly secondFactors: SecondFactors
@@ -120,7 +120,7 @@ export interface Services {
   readonly apiTokens: ApiTokens
   /** Returns the user of an access token or API token. @throws AppError unauthorized, token_expired */
   readonly authenticate: (token: string) => Principal
-  /** Whether a session, or an API token, goes on. */
+  /** Whether a session or an API token is still valid. */
   readonly isAlive: (caller: Session) => boolean
   readonly limiter: Limiter
   readonly guesses: Guesses
@@ -143,15 +143,18 @@ export interface Services {
   readonly metricsAccess: MetricsAccess
 }
 
-/** Who reads the metrics without a login. */
+/** Who may read the metrics without a login. */
 export interface MetricsAccess {
-  /** The bearer token that lets in everybody; null for none. */
+  /** The bearer token that grants access; null for none. */
   readonly token: string | null
   /** Whether clients on this machine need no token. */
   readonly isLocalOpen: boolean
 }
 
-/** Behind a proxy on this machine every client has a local address, and not every proxy says for whom it asks. */
+/**
+ * A proxy on this machine has a local address, and not every proxy forwards that of its client, so
+ * local access needs a token then.
+ */
 export const metricsAccessOf = (config: Config): MetricsAccess => ({
   token: config.metricsToken,
   isLocalOpen:

@@ -16,7 +16,7 @@ import type { Session } from './auth/sessions.js'
 /** The user, or API token, of a WebSocket. */
 export interface SocketUser extends Session {
   readonly isToken: boolean
-  /** The sources of which it may read; null for all. */
+  /** The sources that the user may read; null for all. */
   readonly sources: readonly string[] | null
 }
 
@@ -26,23 +26,26 @@ interface Verified {
 }
 
 export interface UserSocketDeps {
-  /** @throws AppError unless the token is a valid access token, of whichever session, or an API token */
+  /**
+   * @throws AppError unless the token is a valid access token, whether or not its session is, or an
+   * API token
+   */
   readonly verify: (token: string) => Verified
-  /** Whether the session goes on; waits for what other instances know of it. */
+  /** Whether the session is valid, once changes of other instances are known. */
   readonly isAlive: (session: Session) => Promise<boolean>
   /** Counts a connection under `ws_limiter`. @throws AppError rate_limited */
   readonly consume: (address: string, user?: SocketUser) => Promise<void>
-  /** Checked when the token is in the cookie, which browsers send with a socket of any page. */
+  /** Applied when the token is in the cookie, which browsers send with the sockets of any page. */
   readonly mayUseCookies: MayUseCookies
-  /** Whether a token may be in the query, where proxies and histories keep it. */
+  /** Whether a token in the query is accepted. Proxies and browser histories store it there. */
   readonly mayUseQuery: boolean
   readonly maxOpen: number
   readonly maxOpenPerAddress: number
 }
 
 /**
- * A user's access token is checked by its signature alone: whether the session goes on is asked when other instances'
- * changes are known.
+ * Checks only the signature of a user's access token. The session is checked when the changes of
+ * other instances are known.
  *
  * @throws AppError unauthorized, token_expired
  */
@@ -63,16 +66,19 @@ export const REVOKED = 'the API token was revoked'
 const BEYOND = "this can't be limited to sources, as the API token is"
 
 interface UserPath extends Omit<WebSocketOptions<SocketUser>, 'authenticate' | 'userId'> {
-  /** Whether the socket keeps API tokens that are limited to sources to these sources. */
+  /** Whether the socket accepts API tokens that are limited to sources, and enforces the limit. */
   readonly isLimited?: boolean
 }
 
-/** A WebSocket path for users: its functions are called for connections whose user is known and whose session goes on. */
+/**
+ * A WebSocket path for users: its functions are called for connections with a known user and a
+ * valid session.
+ */
 export function createUserSockets(
   deps: UserSocketDeps,
   { isLimited = false, ...path }: UserPath,
 ): WebSocketHub<SocketUser> {
-  /** Whether a connection was let in; texts that come before are read after. */
+  /** Whether a connection was accepted; texts that arrive before are read after. */
   const openings = new WeakMap<Connection<SocketUser>, Promise<boolean>>()
   const open = async (connection: Connection<SocketUser>): Promise<boolean> => {
     const isBeyond = !isLimited && connection.user.sources !== null
@@ -102,7 +108,7 @@ export function createUserSockets(
   })
 }
 
-/** @returns why a connection may not stay; null when it may */
+/** @returns why a connection is refused; null when it is not */
 async function refusalFor(
   { ip, user }: Connection<SocketUser>,
   { consume, isAlive }: UserSocketDeps,

@@ -6,7 +6,10 @@ import { AppError } from '../model/errors.js'
 import { nearestOf } from '../lib/misspelled.js'
 import { sizeFaults } from './bounds.js'
 
-/** One invalid field; `path` is dotted, '' for the whole body. It never holds a value of the client. */
+/**
+ * An invalid field. `path` is dotted, '' for the whole body. It never contains a value of the
+ * client.
+ */
 export interface FieldError {
   readonly in: 'path' | 'query' | 'body'
   readonly path: string
@@ -29,11 +32,11 @@ type JsonCheck = (value: unknown, errors: FieldError[]) => void
 /** A query string, path parameters or form fields. */
 interface TextSource {
   getAll(name: string): readonly string[]
-  /** The names that were given, where unknown ones are errors. */
+  /** The given names, when unknown ones are errors. */
   keys?(): Iterable<string>
 }
 
-/** A hostile body can have thousands of faults. */
+/** The most errors that are collected; a hostile body can have thousands. */
 const MAX_ERRORS = 100
 
 const addFormats = addFormatsModule.default
@@ -64,7 +67,7 @@ export function createValidator(): Validator {
         const raw = gather(schema, lists, { values, place, errors })
         errors.push(...faultsOf(check, { place, schema, value: raw }))
         for (const [name, value] of Object.entries(raw)) {
-          // Ajv also coerces texts such as `0x10` and `1e309` to numbers.
+          // Ajv would also coerce texts such as `0x10` and `1e309` to numbers.
           const [given] = values.getAll(name)
           if (typeof value !== 'number' || given === undefined || isPlainNumber(given)) continue
           errors.push({ in: place, path: name, message: 'must be a number in decimal digits' })
@@ -97,7 +100,7 @@ interface Checked {
   readonly value: unknown
 }
 
-/** Ajv checks the members that are not too large. */
+/** The faults of a value. Ajv checks only the members that are not too large. */
 function faultsOf(check: ValidateFunction, { place, schema, value }: Checked): FieldError[] {
   const faults = sizeFaults(schema, value).map((fault) => ({ in: place, ...fault }))
   if (faults.length === 0) return check(value) ? [] : toFieldErrors(check, place)
@@ -111,7 +114,7 @@ function faultsOf(check: ValidateFunction, { place, schema, value }: Checked): F
   ]
 }
 
-/** The member of the whole value that a path leads into. */
+/** The top-level member that a path leads into. */
 const memberOf = (path: string): string => path.split('.', 1)[0] ?? ''
 
 /** @throws AppError validation_error unless `errors` is empty */
@@ -166,11 +169,14 @@ function wordsOf(schema: TSchema | undefined): readonly string[] {
   return words.every((word) => typeof word === 'string') ? words : []
 }
 
-/** One of the words whatever its case; other texts as they are. */
+/**
+ * A text in the spelling of the allowed word that equals it but for case; other texts are
+ * unchanged.
+ */
 const inItsCase = (text: string, words: readonly string[]): string =>
   words.find((word) => word.toLowerCase() === text.toLowerCase()) ?? text
 
-/** The names in the error are those of the program. */
+/** The error suggests known names. Those come from the program, never from the client. */
 function toUnknown(name: string, known: readonly string[]): string {
   if (known.length === 0) return 'is no parameter: there are none here'
   const near = nearestOf(name.toLowerCase(), known, Math.ceil(name.length / 2))
@@ -190,7 +196,7 @@ export function closeObjects<T>(schema: T): T {
   if (typeof schema !== 'object' || schema === null) return schema
   const copy: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(schema)) {
-    // Each part of an intersection sees the whole object and must accept the fields of the others.
+    // Each part of an intersection sees the whole object and must allow the fields of the others.
     const isLeft = key === 'allOf' || key === 'const' || key === 'enum' || key === 'default'
     copy[key] = isLeft ? value : closeObjects(value)
   }
@@ -202,9 +208,9 @@ function toFieldErrors(check: ValidateFunction, place: FieldError['in']): FieldE
   const all = check.errors ?? []
   const unions = all.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf')
   const meant = new Set(unions.flatMap(formOf))
-  // Paths in the schema, of which there are few however many values are wrong.
+  // The paths in the schema; there are few of them, however many values are wrong.
   const paths = [...new Set(unions.map(({ schemaPath }) => `${schemaPath}/`))]
-  /** For a union, reports the errors of the form that is meant, else the error of the union. */
+  /** For a union, reports the errors of the intended form, or else the error of the union. */
   const isMeant = ({ schemaPath, instancePath }: ErrorObject): boolean =>
     paths.every((path) => {
       if (!schemaPath.startsWith(path)) return true
@@ -216,7 +222,9 @@ function toFieldErrors(check: ValidateFunction, place: FieldError['in']): FieldE
     .map((error) => ({ in: place, path: toPath(error), message: toMessage(error) }))
 }
 
-/** Returns the form of the union that the value means by its `type`, and the place of the value. */
+/**
+ * Returns the form of the union that the value selects by its `type`, and the path of the value.
+ */
 function formOf({ schema, schemaPath, instancePath, data }: ErrorObject): readonly string[] {
   const index = typesOf(schema).indexOf(Object(data).type)
   return index < 0 ? [] : [`${schemaPath}/${index} ${instancePath}`]
@@ -226,7 +234,9 @@ function formOf({ schema, schemaPath, instancePath, data }: ErrorObject): readon
 const placesAround = (path: string): readonly string[] =>
   path.split('/').map((_, i, steps) => steps.slice(0, steps.length - i).join('/'))
 
-/** The values of `type` by which the forms of a union are told apart; none where they have no such field. */
+/**
+ * The values of `type` that distinguish the forms of a union; none when they have no such field.
+ */
 function typesOf(schema: unknown): readonly unknown[] {
   if (!Array.isArray(schema)) return []
   const types: readonly unknown[] = schema.map((one) => Object(one).properties?.type?.const)

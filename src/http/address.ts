@@ -26,7 +26,10 @@ export function createRanges(entries: readonly string[]): (ip: string) => boolea
   return (ip) => list.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4')
 }
 
-/** The network that one client may have all addresses of: an IPv4 address, or the /64 of an IPv6 address (RFC 6177). */
+/**
+ * The network whose addresses one client may hold: an IPv4 address, or the /64 of an IPv6 address
+ * (RFC 6177).
+ */
 export function networkOf(ip: string): string {
   if (isIP(ip) !== 6) return ip
   const [head = '', tail] = ip.split('::')
@@ -39,8 +42,8 @@ export function networkOf(ip: string): string {
 }
 
 /**
- * Sockets and proxies that listen on IPv6 write the address of an IPv4 client as `::ffff:192.0.2.1`. As it is, all of these
- * would be one network.
+ * Sockets and proxies that listen on IPv6 write an IPv4 client as `::ffff:192.0.2.1`. Unchanged,
+ * all such clients would be one network.
  */
 export const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
 

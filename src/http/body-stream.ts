@@ -11,12 +11,15 @@ import {
 import type { Framing } from './request.js'
 import type { UwsResponse } from './uws.js'
 
-/** About this many bytes of a request wait for its reader at most. Then the connection is paused. */
+/** The most bytes of a request that wait for its reader; beyond it the connection is paused. */
 const QUEUE_BYTES = 1024 * 1024
 
 /** The body of a request, as it arrives. */
 export interface BodyChunks extends AsyncIterable<Uint8Array> {
-  /** Says how many bytes of what was read are still in memory, because they count against the limit of all bodies. */
+  /**
+   * Sets how many of the bytes that were read are still in memory, because they count towards the
+   * limit of all bodies.
+   */
   keep(bytes: number): void
 }
 
@@ -28,21 +31,22 @@ export const NO_CHUNKS: BodyChunks = {
 
 interface StreamHost {
   readonly budget: BodyBudget
-  /** Called when a chunk has come, and when the client has to wait or may go on. */
+  /** Called when a chunk has arrived, and when reading is paused or resumed. */
   readonly onProgress: () => void
 }
 
 /**
- * A body of any length that is read while it arrives. What was not read yet is bounded: the connection is paused meanwhile.
- * Reading throws when the client leaves, or when all bodies together take too much memory. The reader gets the chunks of a turn of
- * the event loop as one, and after it, so that a body that comes fast is paused, too: uWebSockets.js reads a connection for as long
- * as there are bytes.
+ * A body of any length that is read while it arrives. Unread bytes are bounded: the connection is
+ * paused when there are too many. Reading throws when the client disconnects, or when all bodies
+ * together take too much memory. The chunks of one iteration of the event loop are delivered as
+ * one, after it, so that a fast body is paused too: uWebSockets.js reads a connection for as long
+ * as it has bytes.
  */
 export class BodyStream implements RequestBody, BodyChunks {
   readonly #res: UwsResponse
   readonly #host: StreamHost
   readonly #isChunked: boolean
-  /** What was not read yet. */
+  /** The unread bytes. */
   #queue = new ByteBuffer(0)
   #chunks = 0
   #receivedBytes = 0
@@ -78,7 +82,7 @@ export class BodyStream implements RequestBody, BodyChunks {
 
   reuse(): void {}
 
-  /** Ends the reading: the client has left or has its reply. */
+  /** Ends reading, because the client has disconnected or has its reply. */
   release(): void {
     this.#stop(new AppError('bad_request', 'the client left'))
   }
@@ -116,7 +120,7 @@ export class BodyStream implements RequestBody, BodyChunks {
     this.#host.onProgress()
   }
 
-  /** The last chunks may come together with the one after which the connection was paused. */
+  /** The last chunks may arrive together with the one after which the connection was paused. */
   #complete(): void {
     this.#completeAtMs = performance.now()
     this.#resume()
@@ -148,7 +152,7 @@ export class BodyStream implements RequestBody, BodyChunks {
     })
   }
 
-  /** Counts a chunk. @returns why it is not taken */
+  /** Counts a chunk. @returns why it is refused; null when it is not */
   #problemOf({ byteLength }: ArrayBuffer, isLast: boolean): AppError | null {
     if (this.#isChunked && !isLast) this.#chunks++
     this.#receivedBytes += byteLength

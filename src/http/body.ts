@@ -6,12 +6,12 @@ import type { UwsResponse } from './uws.js'
 
 /** Limits the memory of request bodies. */
 export interface BodyBudget {
-  /** Counts bytes that arrived. @returns false when there is no room for them */
+  /** Reserves bytes that arrived. @returns false when the budget is used up */
   take(bytes: number): boolean
   release(bytes: number): void
 }
 
-/** A budget of which each body takes what it needs. */
+/** A budget that all bodies share. */
 export function createBodyBudget(limitBytes: number): BodyBudget {
   let usedBytes = 0
   return {
@@ -26,7 +26,7 @@ export function createBodyBudget(limitBytes: number): BodyBudget {
   }
 }
 
-/** The share of one client of a budget. */
+/** The part of a budget that one client may use. */
 export const budgetOf = (shares: ByteShares, client: string): BodyBudget => ({
   take: (bytes) => {
     if (!shares.hasRoom(client, bytes)) return false
@@ -67,12 +67,12 @@ export class BodySlab {
   }
 }
 
-/** What an exchange knows of the body of its request. */
+/** The state of a request's body. */
 export interface RequestBody {
   /** When the last chunk arrived (`performance.now`); 0 before. */
   readonly completeAtMs: number
   readonly isComplete: boolean
-  /** Whether the client has to wait. */
+  /** Whether reading from the connection is paused. */
   readonly isPaused: boolean
   /** Whether too much of the body is outstanding to reuse the connection. */
   readonly mustClose: boolean
@@ -100,16 +100,19 @@ export const isEmptyBody = (error: AppError): boolean => error instanceof EmptyB
 export const tinyChunks = (): AppError =>
   new AppError('bad_request', `the chunks of the body have fewer than ${CHUNK_BYTES} bytes each`)
 
-/** Chunks of a body of which the sizes do not count. */
+/** Chunks whose size is not checked. */
 const FREE_CHUNKS = 1_000
-/** The least that the chunks of a body have on average. Lines of a log that are sent one by one have more. */
+/** The least average size of the chunks of a body. Single log lines are larger. */
 const CHUNK_BYTES = 16
 
-/** Whether the chunks of a body are so small that they cost the event loop far more than their bytes. */
+/**
+ * Whether the chunks of a body are so small that they cost the event loop far more than their
+ * bytes.
+ */
 export const areTinyChunks = (chunks: number, bytes: number): boolean =>
   chunks > FREE_CHUNKS && bytes < chunks * CHUNK_BYTES
 
-/** The error for a body that was not taken. */
+/** The error for a body that was refused. */
 export function toBodyError(
   outcome: Exclude<BodyOutcome, { kind: 'complete' }>,
   oversizeCode: 'body_too_large' | 'file_too_large' = 'body_too_large',
@@ -128,9 +131,15 @@ export const bodiesOverBudget = (): AppError =>
 const NO_BUFFER: ArrayBufferLike = new ArrayBuffer(0)
 /** A body on a route that takes none is read and discarded up to this size. */
 const DISCARD_BYTES = 65_536
-/** A buffer is at most this many times as large as the bytes received; each larger one costs a copy of them in one turn of the event loop. */
+/**
+ * A buffer is at most this many times as large as the bytes received. Growing it copies them in one
+ * iteration of the event loop.
+ */
 const GROWTH_FACTOR = 8
-/** When a refused body has at most this much left, it is read to its end and the connection is kept. */
+/**
+ * When a refused body has at most this much left, it is read to its end so that the connection can
+ * be reused.
+ */
 const RUN_OUT_BYTES = 67_108_864
 
 /**
@@ -246,12 +255,12 @@ export class BodyReader implements RequestBody {
 
   #count({ byteLength }: ArrayBuffer, isLast: boolean): void {
     this.#receivedBytes += byteLength
-    // The pieces of another body are as the network cuts it.
+    // The sizes of other chunks are those of the network's packets.
     if (this.#framing.kind === 'chunked' && !isLast) this.#chunks++
     if (isLast) this.#completeAtMs = performance.now()
   }
 
-  /** Why the body is not taken; null when it may be. */
+  /** Why the body is refused; null when it is not. */
   #faultOf(): BodyOutcome | null {
     const limitBytes = this.#limitBytes
     if (this.#receivedBytes > limitBytes)
@@ -291,8 +300,9 @@ export class BodyReader implements RequestBody {
   }
 
   /**
-   * Whether a chunked body is empty. uWebSockets.js takes a blank or empty chunk size for 0, the end of the body, so the
-   * content may have been lost; nobody who has nothing to send needs chunks.
+   * Whether a chunked body is empty. uWebSockets.js takes a blank or empty chunk size for 0, the
+   * end of the body, so the content may have been lost; a client without content does not send
+   * chunks.
    */
   get #isLost(): boolean {
     return this.#framing.kind === 'chunked' && this.#receivedBytes === 0 && !this.#isDiscarding

@@ -4,15 +4,18 @@ import type { Log } from '../telemetry/log.js'
 
 /** Limits of open connections. */
 export interface Capacity {
-  /** Both ports together; the servers count in it. */
+  /** The pool of all ports together, in which the servers count. */
   readonly pool: ConnectionPool
-  /** One port, so that the other one keeps a share. */
+  /** The most connections of one port, so that the other one keeps a share. */
   readonly perPort: number
-  /** WebSockets of one port, so that requests keep a share. */
+  /** The most WebSockets of one port, so that requests keep a share. */
   readonly webSockets: number
 }
 
-/** Files of the WAL, connections to ClickHouse and Redis, libraries, and the files of Node itself. */
+/**
+ * Files for other uses: the WAL, connections to ClickHouse and Redis, libraries, and Node.js
+ * itself.
+ */
 const OWN_FILES = 512
 /** The limit never falls below this, whatever the open-file limit is. */
 const LEAST = 100

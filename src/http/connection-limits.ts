@@ -15,9 +15,9 @@ export function countConnections(pools: readonly ConnectionPool[]): (change: num
   }
 }
 
-/** Below this share of the connections nobody is limited. */
+/** Below this share of the connections no client is limited. */
 const CROWDED = 0.5
-/** From this share on the connections of each client are counted. */
+/** From this share on, the connections of each client are counted. */
 const WATCHED = 0.25
 /** Pause between two readings of the kernel's table of connections. */
 const READ_EVERY_MS = 1_000
@@ -27,20 +27,23 @@ type Counts = ReadonlyMap<string, number>
 const NONE: Counts = new Map()
 
 /**
- * Limits the connections of a client, so that no address takes all of them: when half of them are open, a network (an IPv4
- * address, or the /64 of an IPv6 address) may have as many as are free. One client alone gets half of all, two a third each
- * (dynamic thresholds, Choudhury and Hahne, 1998). uWebSockets.js does not tell whose connection ended, so the connections
- * are counted in the kernel's table (Linux only; elsewhere nobody is limited). Listing ten thousand takes the kernel 20 to 90
- * ms, so a thread of Node's pool reads it, and what is accepted from the beginning of the reading on is counted on top.
+ * Limits the connections of a client, so that no address takes all of them. When half of them are
+ * open, a network (an IPv4 address, or the /64 of an IPv6 address) may have as many as are free. A
+ * single client gets half of all, two get a third each (dynamic thresholds, Choudhury and Hahne,
+ * 1998). uWebSockets.js does not tell whose connection ended, so the connections are counted in the
+ * kernel's table (Linux only; elsewhere nobody is limited). Listing ten thousand takes the kernel
+ * 20 to 90 ms, so a thread of Node's pool reads it, and connections accepted since the beginning of
+ * the reading are added.
  *
- * @returns whether a connection of this address may open; proxies speak for many clients and always may
+ * @returns whether a connection of this address may open; proxies stand for many clients and always
+ * may
  */
 export function createAddressShares(
   pools: readonly ConnectionPool[],
   port: () => number,
 ): (address: () => string, isProxy: (address: string) => boolean) => boolean {
   let listed = NONE
-  /** Accepted before the reading that is running. */
+  /** Connections accepted before the current reading. */
   let earlier = NONE
   let accepted = new Map<string, number>()
   let isReading = false
@@ -102,7 +105,7 @@ async function peersOf(table: string, port: number): Promise<Counts> {
   return counts
 }
 
-/** A file in pieces of whole lines; nothing of one that can't be read. */
+/** The lines of a file in pieces; none for a file that cannot be read. */
 async function* linesOf(path: string): AsyncGenerator<string> {
   let rest = ''
   try {

@@ -7,7 +7,7 @@ export interface Connection<User> {
   /** The parameters of the URL that it was opened with. */
   readonly query: URLSearchParams
   readonly isOpen: boolean
-  /** Bytes of texts that its client has yet to take. */
+  /** The bytes of texts that its client has not received. */
   readonly bufferedBytes: number
   /** @returns false when the text was dropped because the connection is closed or its client too slow */
   send(text: string): boolean
@@ -65,12 +65,12 @@ export class LiveConnection<User> implements Connection<User> {
     this.#socket = null
   }
 
-  /** A text came: the connection is in use. */
+  /** Records that a text arrived. */
   received(): void {
     this.#touch()
   }
 
-  /** Counts a message, ping or pong of the client. @returns how many came in this second */
+  /** Counts a message, ping or pong of the client. @returns their number in this second */
   count(): number {
     const nowMs = performance.now()
     if (nowMs - this.#secondMs >= SECOND_MS) {

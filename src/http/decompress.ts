@@ -18,14 +18,17 @@ const CODINGS: Readonly<Record<string, ContentCoding>> = {
   zstd: 'zstd',
   snappy: 'snappy',
   'x-snappy-framed': 'snappy',
-  // A client in Python sends this. Its bodies have the zlib format, which the first bytes tell.
+  // A Python client sends this. The first bytes show that its bodies have the zlib format.
   'gzip,deflate': 'gzip',
 }
 
 /** For messages and the reference. */
 export const CONTENT_CODINGS = 'gzip, deflate, br, zstd or snappy'
 
-/** @throws AppError unsupported_media_type for another coding, or several but for `gzip,deflate`, which means one of them */
+/**
+ * @throws AppError unsupported_media_type for another coding, or for several, except
+ * `gzip,deflate`, which stands for one of them
+ */
 export function readContentCoding(headers: HeaderBag): ContentCoding {
   const text = headers.all('content-encoding').join(',').replace(/\s/g, '').toLowerCase()
   const coding = Object.hasOwn(CODINGS, text) ? CODINGS[text] : undefined
@@ -48,9 +51,9 @@ const MAGICS = [
 const PLAIN_STARTS: ReadonlySet<number | undefined> = new Set([0x7b, 0x5b, 0x0a])
 
 /**
- * The coding by the first bytes, where they tell it: some clients send compressed bodies without naming it, and some name
- * gzip and send the zlib format, or nothing compressed. A plain text may have the first bytes of the zlib format (`x `, `x^`),
- * and so may a block of Snappy.
+ * Detects the coding by the first bytes, as far as possible: some clients send compressed bodies
+ * without declaring it, and some declare gzip but send the zlib format or uncompressed data. A
+ * plain text may begin like the zlib format (`x `, `x^`), and so may a block of Snappy.
  */
 export function sniffCoding(body: Uint8Array, named: ContentCoding): ContentCoding {
   const found = MAGICS.find(([, magic]) => magic.every((byte, i) => body[i] === byte))
@@ -63,8 +66,8 @@ export function sniffCoding(body: Uint8Array, named: ContentCoding): ContentCodi
 }
 
 /**
- * Decompresses a whole body at once. It is for worker threads: hostile data may take a second (16 MiB of empty brotli
- * blocks), and the threads of libuv are those that sync the WAL.
+ * Decompresses a whole body at once. It is for worker threads: hostile data may take a second (16
+ * MiB of empty brotli blocks), and libuv's threads must stay free to sync the WAL.
  *
  * @param limitBytes limit of the result; decompression stops there
  * @returns the body itself for `identity`

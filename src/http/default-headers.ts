@@ -3,7 +3,7 @@ import type { UwsResponse } from './uws.js'
 
 type Header = readonly [name: string, value: string]
 
-/** Browsers must treat replies as data: not sniff, frame, run or cache them. */
+/** Tell browsers to treat replies as data: not to sniff, frame, run or cache them. */
 const DEFAULTS: readonly Header[] = [
   ['X-Content-Type-Options', 'nosniff'],
   ['X-Frame-Options', 'DENY'],
@@ -12,7 +12,7 @@ const DEFAULTS: readonly Header[] = [
   ['Cache-Control', 'no-store'],
 ]
 
-/** Browsers that came over HTTPS once must not come without it for a year. */
+/** Tells browsers that used HTTPS once to use only HTTPS for a year. */
 const HTTPS_ONLY: Header = ['Strict-Transport-Security', 'max-age=31536000; includeSubDomains']
 
 /** The headers that every reply has. */
@@ -23,7 +23,7 @@ export interface DefaultHeaders {
   readonly write: (res: UwsResponse, own: readonly Header[]) => void
 }
 
-/** @param https whether browsers come over HTTPS, by way of a proxy */
+/** @param https whether browsers use HTTPS, by way of a proxy */
 export function createDefaultHeaders(https: boolean): DefaultHeaders {
   const defaults = https ? [...DEFAULTS, HTTPS_ONLY] : DEFAULTS
   const lines = defaults.map(([name, value]) => `${name}: ${value}`)

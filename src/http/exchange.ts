@@ -23,14 +23,14 @@ export interface ExchangeHost {
   readonly turn: TurnRequests
 }
 
-/** Requests that are answered at once in one turn of the event loop. */
+/** The most requests that are answered synchronously in one iteration of the event loop. */
 const PROMPT_REQUESTS = 100
 
-/** Counts the requests of a turn of the event loop. */
+/** Counts the requests of one iteration of the event loop. */
 export class TurnRequests {
   #count = 0
 
-  /** @returns the number of the next one, from 1 on */
+  /** @returns the number of the next request, from 1 on */
   next(): number {
     if (this.#count === 0) setImmediate(() => (this.#count = 0))
     this.#count++
@@ -98,7 +98,7 @@ export class Exchange {
   #phase: Phase = 'reading'
   #dueMs: number
   #controller: AbortController | null = null
-  /** The body that is sent as it comes. */
+  /** The body that is streamed. */
   #body: StreamedBody | null = null
 
   constructor(res: UwsResponse, host: ExchangeHost, requestId: string) {
@@ -108,7 +108,7 @@ export class Exchange {
     this.handlerTimeoutMs = host.handlerTimeoutMs
     this.#mustWait = host.turn.next() > PROMPT_REQUESTS
     this.#dueMs = this.#startedMs + host.bodyTimeoutMs
-    // It must be set before anything throws: a handler that returns without it ends the process.
+    // This must be set before anything throws: a handler that returns without it ends the process.
     res.onAborted(() => this.#finish(0))
     host.inFlight.add(this)
   }
@@ -125,14 +125,14 @@ export class Exchange {
     return this.#controller.signal
   }
 
-  /** The request is complete; the deadline of the handler starts here. */
+  /** Starts the deadline of the handler, when the request is complete. */
   startHandling(): void {
     if (this.#phase !== 'reading') return
     this.#phase = 'handling'
     this.#dueMs = (this.reader?.completeAtMs ?? this.#startedMs) + this.handlerTimeoutMs
   }
 
-  /** A part of a streamed body has come, or the client has to wait for its handler. */
+  /** Called when a part of a streamed body has arrived, or reading is paused. */
   progressed(): void {
     if (this.#phase !== 'reading') return
     const { bodyTimeoutMs } = this.#host
@@ -145,9 +145,10 @@ export class Exchange {
   }
 
   /**
-   * Sends the reply; does nothing when the exchange has ended. After many requests of one turn of the event loop it waits until
-   * the current read is processed: if that read holds another request, uWebSockets.js drops the connection. A client that sends
-   * requests without a pause would be served for as long as it likes otherwise, and nobody else.
+   * Sends the reply; does nothing when the exchange has ended. After many requests in one iteration
+   * of the event loop the reply waits until the current read is processed: if that read contains
+   * another request, uWebSockets.js drops the connection. Otherwise a client that sends requests
+   * without a pause would be served for ever, and nobody else.
    */
   reply(reply: Reply): void {
     if (this.isOpen && this.#mustWait) {
@@ -183,8 +184,9 @@ export class Exchange {
   }
 
   /**
-   * Refuses a request with untrusted framing. The reply waits until the current read is processed: if
-   * that read holds more bytes, uWebSockets.js drops the connection and parses none of them as a request.
+   * Refuses a request with ambiguous framing. The reply waits until the current read is processed:
+   * if that read contains more bytes, uWebSockets.js drops the connection and parses none of them
+   * as a request.
    */
   refuse(error: AppError): void {
     this.#mustWait = true
@@ -193,7 +195,7 @@ export class Exchange {
 
   /** Ends the exchange after its deadline. */
   expire(nowMs: number): void {
-    // The body can be complete while the head is still being checked.
+    // The body may be complete while the head is still being checked.
     if (this.reader?.isComplete === true) this.startHandling()
     if (nowMs < this.#dueMs) return
     switch (this.#phase) {
@@ -262,7 +264,8 @@ export class Exchange {
     const res = this.#res
     const { stallTimeoutMs, unread } = this.#host
     const body = asBytes(text)
-    // Bytes are those of a file, which all its readers share.
+    // Bytes are those of a file, which all its readers share, so only the bytes of texts are
+    // counted.
     const own = typeof text === 'string' ? body.byteLength : 0
     const wait = (): void => {
       this.#dueMs = performance.now() + stallTimeoutMs
@@ -282,7 +285,7 @@ export class Exchange {
     wait()
   }
 
-  /** Ends the connection of a client that reads no more. */
+  /** Disconnects a client that no longer reads. */
   disconnect(): void {
     this.#host.log.info(this.#names(), 'a client reads no more of a reply')
     this.#res.close()

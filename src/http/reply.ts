@@ -14,8 +14,9 @@ export interface Reply {
   /** Sent unchanged as application/json. */
   readonly jsonText?: string
   /**
-   * Sent as the client reads it. When the source fails, or the client stalls, the connection is closed before the end of the body, so
-   * that the client knows. Its `return` is called at the end in any case.
+   * Streamed as the client reads it. When the source fails or the client stalls, the connection is
+   * closed before the end of the body, so that the client notices. `return` of the iterator is
+   * called at the end in any case.
    */
   readonly stream?: AsyncIterator<Uint8Array>
   /** Closes the connection after the reply. */

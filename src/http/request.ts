@@ -2,7 +2,7 @@ import { AppError } from '../model/errors.js'
 import { parseCookies } from './cookies.js'
 import type { UwsRequest } from './uws.js'
 
-/** The levels the server logs at; a pino logger satisfies it. */
+/** The log levels that the server uses; a pino logger has them. */
 export interface ServerLog {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
@@ -159,9 +159,9 @@ export type Framing =
 const LENGTH = /^\d{1,15}$/
 
 /**
- * Determines how the body is delimited, and refuses every head that another HTTP implementation could
- * interpret differently. uWebSockets.js takes the first of two lengths and accepts `xchunked`, which allows
- * request smuggling past a proxy (RFC 9112, section 6.3).
+ * Determines how the body is delimited, and refuses every head that another HTTP implementation
+ * could interpret differently. uWebSockets.js takes the first of two lengths and accepts
+ * `xchunked`, which allows request smuggling past a proxy (RFC 9112, section 6.3).
  */
 export function readFraming(headers: HeaderBag): Framing {
   if (headers.count('host') !== 1) return invalid('a request has exactly one Host header')

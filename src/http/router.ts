@@ -7,7 +7,10 @@ export interface Routable {
   readonly method: RouteMethod
   /** Segments of fixed text or `{name}`, such as `/api/sources/{name}/toggle`. */
   readonly path: string
-  /** Whether other segments may stand before the path, and a slash behind it, as clients that join URLs send it. */
+  /**
+   * Whether other segments may precede the path, and a slash follow it, as clients that join URLs
+   * send it.
+   */
   readonly isJoined?: boolean
 }
 
@@ -44,7 +47,9 @@ interface Found<R> {
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({})
 const MAX_SEGMENTS = 32
 
-/** @throws Error when two routes have the same method and the same path but for parameter names */
+/**
+ * @throws Error when two routes have the same method and the same path apart from parameter names
+ */
 export function createRouter<R extends Routable>(routes: readonly R[]): Router<R> {
   const root = createNode<R>()
   const direct = new Map<string, Leaf<R>>()
@@ -54,7 +59,7 @@ export function createRouter<R extends Routable>(routes: readonly R[]): Router<R
     const parts = path.split('/')
     return parts.length > MAX_SEGMENTS ? [] : descend(root, parts.map(decodeSegment), 1)
   }
-  /** A path that is all parameters fits anything, so it does not say that a path exists. */
+  /** A path of parameters only matches anything, so it does not prove that a path exists. */
   function known(found: readonly Found<R>[], path: string): readonly Found<R>[] {
     const segments = path.split('/').length - 1
     return found.filter(({ values }) => values.length < segments)
@@ -99,7 +104,9 @@ export function createRouter<R extends Routable>(routes: readonly R[]): Router<R
   }
 }
 
-/** The path without a slash at its end, then what is left of it without its first segments. */
+/**
+ * The path without a trailing slash, then the same without its first segments, one after the other.
+ */
 function partsOf(path: string): readonly string[] {
   if (path.split('/').length > MAX_SEGMENTS) return []
   const isOpen = path.endsWith('/')

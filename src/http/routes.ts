@@ -13,7 +13,7 @@ export type Admission =
       readonly handle: (request: HttpRequest) => Reply | Promise<Reply>
     }
   | {
-      /** For a request of which the route says `isStreamed`. */
+      /** For a request that `isStreamed` accepts. */
       readonly kind: 'streamed'
       /** Called when the body begins. */
       readonly handle: (head: RequestHead, body: BodyChunks) => Promise<Reply>
@@ -25,16 +25,22 @@ export interface HttpRoute extends Routable {
   readonly id: string
   /** Largest body; 0 when the route takes none, where a small one is read and ignored. */
   readonly bodyBytes: number
-  /** Whether the body is handed over while it arrives, however long it is, and `bodyBytes` is no limit. Default: none is. */
+  /**
+   * Whether the body is passed on while it arrives, whatever its length; `bodyBytes` does not
+   * apply. Default: never.
+   */
   readonly isStreamed?: (headers: HeaderBag) => boolean
   /** The error for a larger body. Default: `body_too_large`. */
   readonly oversizeCode?: 'body_too_large' | 'file_too_large'
   /**
-   * The sender is authenticated by the body. Such bodies count against a budget of their own, so that
-   * unauthenticated clients cannot exhaust that of the others.
+   * Whether the sender is authenticated by the body. Such bodies have a budget of their own, so
+   * that unauthenticated clients cannot exhaust that of the others.
    */
   readonly isAuthenticatedByBody?: true
-  /** The route reads the client's address only to refuse a request, so it is not copied before. */
+  /**
+   * Whether the route uses the client's address only to refuse a request, so that it is not copied
+   * otherwise.
+   */
   readonly isAddressless?: true
   /** Writes errors in a protocol's own form. Default: the one body shape of the API. */
   readonly toErrorReply?: (error: AppError, head: RequestHead) => Reply

@@ -38,7 +38,10 @@ interface ServerLimits {
    * only after about a third of the socket's buffer (1 to 2 MB), which a slow client must manage in this time.
    */
   readonly stallTimeoutMs: number
-  /** Large replies that clients do not read, together; above it the slowest of these clients is disconnected. */
+  /**
+   * The most bytes of large replies that clients have not read, all together; above it the slowest
+   * of these clients is disconnected.
+   */
   readonly maxUnreadBytes: number
 }
 
@@ -55,7 +58,7 @@ const DEFAULT_LIMITS: ServerLimits = {
 export interface ServerOptions {
   readonly uws: Uws
   readonly host: string
-  /** A free port for 0. */
+  /** The port; 0 for any free one. */
   readonly port: number
   /** Name of the port's setting, for the error when the port is taken. */
   readonly portSetting: string
@@ -65,7 +68,10 @@ export interface ServerOptions {
   readonly cors?: CorsOptions
   /** Addresses and CIDR ranges whose X-Forwarded-For is trusted. */
   readonly trustedProxies?: readonly string[]
-  /** Whether browsers come over HTTPS, by way of a proxy; they are told to come in no other way. Default false. */
+  /**
+   * Whether browsers use HTTPS, by way of a proxy; they are then told to use nothing else. Default
+   * false.
+   */
   readonly https?: boolean
   /** Called once per finished request. */
   readonly observe?: (outcome: RequestOutcome) => void
@@ -85,9 +91,10 @@ export interface HttpServer {
    */
   listen(): number
   /**
-   * Accepts no connection any more, waits for the requests in flight, closes WebSockets with 1001, then closes the rest.
+   * Stops accepting connections, waits for the requests in flight, closes WebSockets with 1001,
+   * then closes the rest.
    *
-   * @param deadlineMs for the requests in flight; the rest is aborted
+   * @param deadlineMs for the requests in flight, which are aborted after it
    */
   close(options: { readonly deadlineMs: number }): Promise<void>
 }
@@ -100,12 +107,12 @@ interface Server {
   readonly cors: Cors
   readonly clientAddress: ClientAddress
   readonly bodies: BodyMemory
-  /** The budget of bodies that anybody may send, of which each network has a share. */
+  /** The budget of bodies that need no authentication, of which each network has a share. */
   readonly unauthenticated: ByteShares
   readonly limits: ServerLimits
   readonly connections: ConnectionPool
   readonly nextRequestId: () => string
-  /** 0 until it listens. */
+  /** The port; 0 before the server listens. */
   port: number
 }
 
@@ -281,7 +288,7 @@ function toRequest(
   },
 ): Request {
   const { method, path, queryText, headers } = head
-  // The address must be read while the connection is open.
+  // The address can be read only while the connection is open.
   const socketAddress = route.isAddressless === true ? null : res.getRemoteAddress()
   return new Request({
     method,
@@ -309,7 +316,7 @@ function checkHeadSize({ headers, path, queryText }: Head, limitBytes: number): 
   throw new AppError('headers_too_large', message)
 }
 
-/** @returns null when the request was answered here */
+/** @returns null when the request has been answered */
 function findRoute(server: Server, exchange: Exchange, head: Head): FoundRoute | null {
   const { method, path } = head
   const match = server.router.match(method, path)

@@ -3,12 +3,12 @@ import type { UwsResponse } from './uws.js'
 /** Chunks are written in pieces of at most this size, because uWebSockets.js copies whatever the kernel's buffer can't hold. */
 const PIECE_BYTES = 65_536
 
-/** Ends a source that nobody reads any more. */
+/** Closes a source that nobody reads any more. */
 export function endSource(source: AsyncIterator<Uint8Array>): void {
   source.return?.().catch(() => undefined)
 }
 
-/** The body of a reply that is sent as its client reads it. */
+/** The body of a reply that is streamed as its client reads it. */
 export class StreamedBody {
   readonly #res: UwsResponse
   readonly #source: AsyncIterator<Uint8Array>
@@ -16,7 +16,7 @@ export class StreamedBody {
   #isOver = false
   #wake: (() => void) | null = null
 
-  /** @param onWaiting is told when the client has to read first, and when it has */
+  /** @param onWaiting called when the client must read first, and when it has */
   constructor(
     res: UwsResponse,
     source: AsyncIterator<Uint8Array>,
@@ -31,7 +31,7 @@ export class StreamedBody {
     })
   }
 
-  /** @returns false when it was ended first. @throws the error of the source */
+  /** @returns false when it was ended early @throws the error of the source */
   async send(): Promise<boolean> {
     this.#onWaiting(false)
     try {
@@ -49,13 +49,13 @@ export class StreamedBody {
     }
   }
 
-  /** The connection has closed, or everything is sent. */
+  /** Ends the body, because the connection has closed or everything is sent. */
   end(): void {
     this.#isOver = true
     this.#wake?.()
   }
 
-  /** @returns false when it was ended first */
+  /** @returns false when it was ended early */
   async #write(chunk: Uint8Array): Promise<boolean> {
     for (let at = 0; at < chunk.byteLength; at += PIECE_BYTES) {
       const piece = chunk.subarray(at, at + PIECE_BYTES)

@@ -1,15 +1,16 @@
 interface Waiting {
-  /** Ends the connection; it is not told of as waiting after that. */
+  /** Closes the connection, which does not call `wait` after that. */
   disconnect(): void
 }
 
 /**
- * Limits the memory of large replies that wait for their clients to read: above it the client that has read nothing for the
- * longest time is disconnected. Otherwise one that asks for many and reads none would take all memory.
+ * Limits the memory of large replies that wait for their clients to read. Above the limit the
+ * client that has not read for the longest time is disconnected. Otherwise a client that requests
+ * many and reads none would take all memory.
  */
 export class UnreadReplies {
   readonly #limit: number
-  /** Bytes by the connection; the one that has read nothing for the longest time is the first. */
+  /** The waiting bytes by connection; the one that has not read for the longest time is first. */
   readonly #waiting = new Map<Waiting, number>()
   #bytes = 0
 
@@ -17,7 +18,10 @@ export class UnreadReplies {
     this.#limit = limit
   }
 
-  /** A reply has to wait, at first or after the client has read some of it. The newest one always may. */
+  /**
+   * Counts the unsent bytes of a reply, at first and each time after the client has read some. The
+   * newest reply may always wait.
+   */
   wait(reply: Waiting, bytes: number): void {
     this.end(reply)
     this.#waiting.set(reply, bytes)

@@ -13,14 +13,14 @@ export interface UwsResponse {
   cork(write: () => void): UwsResponse
   writeStatus(status: string): UwsResponse
   writeHeader(name: string, value: string): UwsResponse
-  /** @returns false when the client is behind: `onWritable` is called once it is not */
+  /** @returns false when the client is behind; `onWritable` is called when it has caught up */
   write(chunk: Bytes): boolean
   end(body?: Bytes, close?: boolean): UwsResponse
   endWithoutBody(): UwsResponse
   tryEnd(chunk: Bytes, totalBytes: number): [ok: boolean, done: boolean]
   getWriteOffset(): number
   close(): UwsResponse
-  /** Reads nothing more from the connection, which may be idle meanwhile. */
+  /** Stops reading from the connection, which may be idle meanwhile. */
   pause(): void
   resume(): void
   getRemoteAddress(): ArrayBuffer
@@ -76,7 +76,7 @@ export interface UwsWebSocketBehavior<User> {
   /** Called for each ping frame, which uWebSockets.js has answered. */
   readonly ping?: (socket: UwsSocket<User>) => void
   readonly pong?: (socket: UwsSocket<User>) => void
-  /** Some of what was buffered is with the kernel. */
+  /** Called when some buffered bytes have been passed to the kernel. */
   readonly drain: (socket: UwsSocket<User>) => void
   readonly close: (socket: UwsSocket<User>, code: number, message: ArrayBuffer) => void
 }
@@ -136,9 +136,9 @@ const NATIVE_HEAD_BYTES = 131_072
 /**
  * Loads the newest uWebSockets.js build that runs on this platform.
  *
- * @param env the environment of the process: uWebSockets.js reads its limit of a head from there when it is
- *   loaded; a value that is already set is kept
- * @throws Error naming the platform and what to do when no build loads
+ * @param env the environment of the process, from which uWebSockets.js reads its limit of a head
+ * when it is loaded; an existing value is kept
+ * @throws Error naming the platform and the remedy when no build loads
  */
 export function loadUws(env: Record<string, string | undefined>): Uws {
   env[HEAD_BYTES_VARIABLE] ??= String(NATIVE_HEAD_BYTES)
@@ -222,7 +222,7 @@ function isAddon(value: unknown): value is UwsAddon {
 function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
   const [message = ''] = text.split('\nRequire stack:')
-  // The official loader puts the reason of the system on the last line.
+  // The official loader puts the system's error on the last line.
   return message.trim().split('\n').at(-1) || 'unknown reason'
 }
 

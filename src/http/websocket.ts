@@ -33,13 +33,13 @@ export type Authentication<User> =
 interface WebSocketLimits {
   /** A connection without traffic for this long gets the text `ping`. */
   readonly keepaliveMs: number
-  /** A peer that answers no protocol ping is disconnected after this; 0 or 8..960 seconds. */
+  /** A client that answers no protocol ping is disconnected after this; 0 or 8..960 seconds. */
   readonly idleTimeoutS: number
   /** Largest message of a client; a larger one closes the connection. */
   readonly messageBytes: number
   /**
-   * A client that sends more, pings and pongs included, is disconnected: uWebSockets.js goes on reading one connection, and
-   * serves no other, while each read fills its buffer of 512 KiB.
+   * A client that sends more, pings and pongs included, is disconnected: uWebSockets.js would read
+   * only this connection, as long as each read fills its buffer of 512 KiB.
    */
   readonly messagesPerSecond: number
   /** Limit of a connection's unsent bytes; above it texts are dropped, and a slow client is disconnected. */
@@ -59,7 +59,7 @@ export interface WebSocketOptions<User> {
   readonly onOpen?: (connection: Connection<User>) => void | Promise<void>
   /** Called for texts other than ping and pong. */
   readonly onMessage?: (connection: Connection<User>, text: string) => void | Promise<void>
-  /** A slow client has taken some of what was sent to it. */
+  /** Called when a slow client has received some of what was sent to it. */
   readonly onDrain?: (connection: Connection<User>) => void
   readonly onClose?: (connection: Connection<User>, code: number) => void
   readonly limits?: Partial<WebSocketLimits>
@@ -252,7 +252,7 @@ function toBehavior<User>(
 
 const toText = (message: ArrayBuffer): string => Buffer.from(message).toString('utf8')
 
-/** @param text null for a message that is no text */
+/** @param text null for a binary message */
 function received<User>(
   hub: Hub<User>,
   log: ServerLog,
@@ -270,7 +270,7 @@ function received<User>(
   guard(hub, log, connection, async () => hub.options.onMessage?.(connection, text))
 }
 
-/** Closes a connection whose client sends more than it may. */
+/** Closes a connection whose client sends too many messages. */
 function refuseFlood<User>(
   { messagesPerSecond: limit }: WebSocketLimits,
   connection: LiveConnection<User>,
@@ -336,8 +336,8 @@ const splitList = (values: readonly string[]): string[] =>
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /**
- * Browsers require that one of the offered protocols is chosen. Any but the one with the token is preferred,
- * which keeps the token out of replies and their logs.
+ * Chooses one of the offered protocols, as browsers require. Any but the one with the token is
+ * preferred, which keeps the token out of replies and logs.
  */
 export function chooseProtocol(offered: readonly string[]): string {
   const usable = offered.filter((protocol) => TOKEN.test(protocol))

@@ -11,7 +11,10 @@ const BLOCK_BYTES = 131_072
 
 const decoder = new ZSTDDecoder()
 
-/** Loads the decoder, which has to be there before `decodeZstd`. It takes 20 ms and 14 MB, so it waits for the first use. */
+/**
+ * Loads the decoder; must be awaited before `decodeZstd`. It takes 20 ms and 14 MB, so it is loaded
+ * on first use.
+ */
 export const loadZstd = (): Promise<void> => decoder.init()
 
 /**
@@ -35,8 +38,8 @@ export function decodeZstd(data: Uint8Array, limitBytes: number): Uint8Array | n
 /**
  * Reads the headers of frames and blocks.
  *
- * @returns the most bytes that the frames can contain; null for data that is no sequence of whole frames, or needs a
- *   dictionary
+ * @returns the most bytes that the frames can contain; null for data that is not a sequence of
+ * whole frames, or needs a dictionary
  */
 export function largestContent(data: Uint8Array): number | null {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength)

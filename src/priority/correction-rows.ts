@@ -18,9 +18,9 @@ type CorrectedEvent = Pick<
   EventRecord,
   'id' | 'receivedAtMs' | 'source' | 'type' | 'severity' | 'templateId'
 > & {
-  /** Its retention class. */
+  /** The retention class of the event. */
   readonly keptDays: number
-  /** What the event is counted under, by timestamp. */
+  /** The counts of the event, by timestamp and priority. */
   readonly counted: readonly {
     readonly tsMs: number
     readonly priority: Priority
@@ -29,9 +29,10 @@ type CorrectedEvent = Pick<
 }
 
 /**
- * The landing rows that move an event's occurrences to another priority in every rollup: for each timestamp a
- * negative count under the old priority and the same count under the new one. They carry the event's time of
- * arrival and its retention class, so that retention drops them together with the rows they correct.
+ * The landing rows that move an event's occurrences to another priority in every rollup: for each
+ * timestamp a negative count under the old priority and the same count under the new one. They have
+ * the event's time of arrival and its retention class, so that retention drops them together with
+ * the rows that they correct.
  *
  * @returns null when everything is counted under `priority` already
  */

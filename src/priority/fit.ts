@@ -7,14 +7,14 @@ const SLOPE = 1.7
 /** Points of DEBUG, INFO, WARNING, ERROR, CRITICAL. */
 export const SEVERITY_POINTS = [-3.6, -2.2, 0.4, 2.3, 4.4] as const
 
-/** A template as the fit sees it. */
+/** A template as input of the fit. */
 export interface Sample {
   /** Buckets of the words. */
   readonly words: Uint16Array
   /** Weight of each word, 0..1. */
   readonly weights: Float32Array
   readonly severity: number
-  /** Points before anything is learned. */
+  /** Points before learning. */
   readonly base: number
   /** Index of PRIORITIES. */
   readonly priority: number

@@ -40,7 +40,7 @@ const RARITY_MAX_BITS = 10
 /** Points for each doubling over the usual rate of a template, up to the 5th. */
 const POINTS_PER_BURST_BIT = 0.25
 const BURST_MAX_BITS = 5
-/** Least messages of a burst in a window. */
+/** The least number of messages in a window that can be a burst. */
 const BURST_FROM = 32
 const WINDOW_SECONDS = 10
 const USUAL_SHARE = 0.2
@@ -117,7 +117,7 @@ export class PriorityModel {
     return `ordinal-1.${this.#version}`
   }
 
-  /** Learns the words of templates as they become known. */
+  /** Registers the words of templates as they become known. */
   watch(templates: TemplateRegistry): void {
     templates.onRenumber((oldNos) => this.#renumber(oldNos))
     templates.onChange((changes) => {
@@ -167,7 +167,7 @@ export class PriorityModel {
     this.restore(withCorrection(this.toJSON(), { severity, priority, text }))
   }
 
-  /** Why `assign` would decide as it does, without counting a message. */
+  /** Explains the result of `assign` without counting a message. */
   explain(templateNo: number, severity: Severity, text: string): PriorityExplanation {
     const index = SEVERITIES.indexOf(severity)
     const contributions: Contribution[] = [
@@ -283,7 +283,7 @@ export class PriorityModel {
       samples.push(this.#toSample({ words, severity, priority: best }, weight, support))
     }
     this.#learned = fit(samples)
-    // Points of words that few corrections support do not count for other templates either.
+    // Points of words that few corrections support do not apply to other templates either.
     for (const [bucket, count] of support) {
       scaleWord(this.#learned, bucket, supportShare(count))
     }
@@ -381,7 +381,10 @@ const basePoints = (words: readonly string[]): number => {
   return Math.max(-1.5, Math.min(2.2, sum))
 }
 
-/** A word of a single corrected template may be there by chance. */
+/**
+ * The share of a word's points that applies. A word of a single corrected template may be a
+ * coincidence.
+ */
 const supportShare = (corrections: number): number =>
   Math.min(1, (corrections * corrections) / (FULL_SUPPORT * FULL_SUPPORT))
 
@@ -423,6 +426,9 @@ function priorityTable(): { readonly priority: Uint8Array; readonly confidence: 
   return { priority, confidence: confidence.map(toStep) }
 }
 
-/** In steps, a confidence takes a third less in storage. Rounded down, it stays below the bounds that it does not reach. */
+/**
+ * Rounds a confidence down to steps, which take a third less storage. Rounding down keeps it below
+ * bounds that it does not reach.
+ */
 const toStep = (confidence: number): number =>
   Math.floor(confidence * CONFIDENCE_STEPS) / CONFIDENCE_STEPS

@@ -19,7 +19,7 @@ export interface Override {
 export class PriorityOverrides {
   readonly #templates: TemplateRegistry
   readonly #byTemplate = new Map<string, Override>()
-  /** By the template that the corrected ones were merged into. */
+  /** The overrides by the template into which the corrected ones were merged. */
   #byRoot = new Map<string, Override>()
   #byNo = new Uint8Array(1024).fill(NO_OVERRIDE)
 

@@ -4,7 +4,7 @@ import { PRIORITIES, SEVERITIES, type Priority, type Severity } from '../model/e
 import { ReadonlyTexts } from '../model/schemas.js'
 import { wordsOf } from './words.js'
 
-/** A correction as the model learns from it. */
+/** A correction as training data of the model. */
 const CorrectionDoc = Type.Object({
   words: ReadonlyTexts,
   severity: Type.Number(),

@@ -22,10 +22,12 @@ export type PriorityStore = ReturnType<typeof createPriorityStore>
 const MODEL_ID = 'current'
 
 /**
- * Keeps the corrected priorities and what the model has learned from them durable, and the same on every instance:
- * a change that is stored here or by another instance reaches `overrides` and `model`.
+ * Stores the corrected priorities and what the model has learned from them, and keeps them the same
+ * on every instance: a change that is stored here or by another instance reaches `overrides` and
+ * `model`.
  *
- * @param model knows the numbered templates already, because the weight of a word depends on all templates
+ * @param model knows the numbered templates already, because the weight of a word depends on all
+ * templates
  */
 export function createPriorityStore({
   entities,
@@ -67,7 +69,7 @@ export function createPriorityStore({
     forget(isDeleted: (source: string) => boolean): void {
       overrides.set(ofSources(isDeleted).map(({ templateId }) => [templateId, null]))
     },
-    /** Restores the overrides that were stored for these sources since `forget`. */
+    /** Reloads the overrides that were stored for these sources since `forget`. */
     recall(isMeant: (source: string) => boolean): void {
       overrides.set(ofSources(isMeant).map((each) => [each.templateId, toOverride(each)]))
     },

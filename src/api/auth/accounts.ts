@@ -46,7 +46,7 @@ export interface Accounts {
   readonly cookies: CookieSettings
   /** Returns the user of an access token or API token. @throws AppError unauthorized, token_expired */
   readonly authenticate: (token: string) => Principal
-  /** Whether a session, or an API token, goes on. */
+  /** Whether a session or an API token is still valid. */
   readonly isAlive: (caller: Session) => boolean
   /** Calls `listener` with each user of whom a session may have ended, and with each API token that was deleted. */
   onSessionEnded(listener: (userId: string) => void): void
@@ -61,17 +61,17 @@ interface AccountDeps {
   readonly entities: Entities
   readonly withLock: WithLock
   readonly jwtSecret: string
-  /** Seals the keys of second factors. */
+  /** Encrypts the keys of second factors. */
   readonly seal: Seal
   readonly limiter: Limiter
   readonly metrics: Pick<Metrics, 'credentialRefused'>
   readonly state: State
-  /** Null where no user is told of changes. */
+  /** Null when users are not told of changes by e-mail. */
   readonly mailer: Mailer | null
   readonly log: Log
 }
 
-/** Opens users, logins and ingest keys, and creates the first of each. */
+/** Opens users, sessions and ingest keys, and creates the first user and key. */
 export async function openAccounts(config: Config, deps: AccountDeps): Promise<Accounts> {
   const { entities, withLock, jwtSecret, log } = deps
   const { passwordLoginOnly: keptEmail } = config
@@ -186,7 +186,7 @@ const openLogins = (
   },
 })
 
-/** The instance that makes a change tells of it. */
+/** Sends the e-mails about changes of users. Only the instance that makes a change does so. */
 function tellOfChanges(users: Collection<User>, { mailer }: Pick<AccountDeps, 'mailer'>): void {
   users.onChange((change) => {
     if (change.origin === 'local')

@@ -1,9 +1,9 @@
 /*
- * API tokens: what scripts and dashboards call the API with. A token is an account of its own, with a role, maybe sources it
- * is limited to, and maybe an expiry; it outlives the user who made it. It has no session and no password, and can't create
- * users or tokens, because these would stay valid after it is revoked.
- *
- * A token that is limited to sources is a viewer, and is let into the routes alone that hold it to its sources.
+ * API tokens, with which scripts and dashboards call the API. A token is an account of its own with
+ * a role, optionally with an expiry or limited to some sources; it outlives the user who created
+ * it. It has no session and no password, and cannot create users or tokens, because these would
+ * outlive its revocation. A token that is limited to sources is a viewer, and may call only routes
+ * that enforce the limit.
  */
 
 import { Type, type Static } from '@sinclair/typebox'
@@ -43,7 +43,7 @@ export interface ApiTokens {
   readonly remove: (actor: Actor, id: string) => Promise<void>
   /** @throws AppError unauthorized, token_expired */
   readonly authenticate: (token: string) => Principal
-  /** Whether it is there and has not ended. */
+  /** Whether the token exists and has not expired. */
   readonly isAlive: (id: string) => boolean
 }
 

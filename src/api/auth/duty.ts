@@ -2,7 +2,10 @@ import { AppError } from '../../model/errors.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
 import type { User } from './user.js'
 
-/** What a user has to do before anything else, as the code of the error that says so. */
+/**
+ * An obligation that a user must meet before anything else, as the code of the error that states
+ * it.
+ */
 export type Duty = 'password_change_required' | 'second_factor_missing'
 
 export const isTemporary = ({ temporaryUntilMs = null }: User): boolean => temporaryUntilMs !== null
@@ -10,7 +13,7 @@ export const isTemporary = ({ temporaryUntilMs = null }: User): boolean => tempo
 /** @param secondFactorFrom the least role that needs a second factor; null for none */
 export function dutyOf(user: User, secondFactorFrom: Role | null): Duty | null {
   if (isTemporary(user)) return 'password_change_required'
-  // The provider asks for a second factor.
+  // The provider is responsible for a second factor.
   if (user.identity !== undefined) return null
   const needsFactor = secondFactorFrom !== null && isAtLeast(user.role, secondFactorFrom)
   return needsFactor && user.secondFactor === undefined ? 'second_factor_missing' : null

@@ -9,7 +9,11 @@ import { HOUR_MS } from '../../model/time.js'
  * family, because one of its holders is a thief.
  */
 export interface Families {
-  /** Synchronous, because every request asks. @returns null for one that has ended or expired */
+  /**
+   * Synchronous, because every request calls it.
+   *
+   * @returns null for a family that has ended or expired
+   */
   readonly get: (id: string) => Family | null
   /** The families of a user that have neither ended nor expired. */
   readonly listOf: (userId: string) => readonly Family[]
@@ -19,7 +23,7 @@ export interface Families {
   readonly end: (id: string) => Promise<void>
 }
 
-/** Who holds a session, as the last login or refresh showed it. */
+/** The client of a session at the last login or refresh. */
 const ClientDoc = Type.Object({ address: Type.String(), agent: Type.String() })
 export type Client = Readonly<Static<typeof ClientDoc>>
 
@@ -30,7 +34,9 @@ export const FamilyDoc = Type.Object({
   jti: Type.String(),
   /** When the current refresh token expires. */
   expiresAtMs: Type.Number(),
-  /** When the session ends however often it is refreshed; absent for sessions of earlier versions. */
+  /**
+   * The end of the session, however often it is refreshed; absent for sessions of earlier versions.
+   */
   endsAtMs: Type.Optional(Type.Number()),
   /** The session epoch of the user at login; absent for 0. */
   epoch: Type.Optional(Type.Number()),
@@ -51,7 +57,10 @@ interface Move {
   readonly client?: Client | undefined
 }
 
-/** Concurrent logins of a user, for scripts that log in for each call too; a further one ends the one that expires first. */
+/**
+ * The most concurrent sessions of a user, because some scripts log in for each call. Beyond it, the
+ * one that expires first ends.
+ */
 const MAX_PER_USER = 1_000
 const SWEEP_MS = HOUR_MS
 

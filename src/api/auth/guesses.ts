@@ -7,14 +7,13 @@ import type { RateLimit } from './limits.js'
 import { normalizeEmail } from './user.js'
 
 /**
- * Slows down guessing of passwords over days. The login limits hold by the minute. Wrong passwords are
- * counted for an account at an address, and for an account at all addresses together.
- *
- * An address that has used up its count waits until the oldest guess has left the window. An account that is guessed from
- * many addresses is not locked, or anybody could lock others out: an address from which its user has logged in before
- * goes on as ever, and every other one has a guess an hour, so that a user on a journey gets in with the first.
- *
- * A new password begins new counts. Accounts that do not exist are counted like others.
+ * Slows down the guessing of passwords over days; the login limits work by the minute. Wrong
+ * passwords are counted for an account at an address, and for an account at all addresses together.
+ * An address that has used up its count waits until the oldest guess has left the window. An
+ * account that is guessed from many addresses is not locked, because anybody could lock others out
+ * in that way: an address from which its user has logged in before is not restricted, and every
+ * other address has one guess an hour, so that a travelling user gets in at the first attempt. A
+ * new password starts new counts. Accounts that do not exist are counted like others.
  */
 export interface Guesses {
   /**
@@ -32,20 +31,26 @@ interface Guesser {
 
 interface GuessDeps {
   readonly state: Pick<State, 'get' | 'set' | 'consume'>
-  /** Of an account at an address. */
+  /** The limit of an account at an address. */
   readonly limit: RateLimit
   /** Changes with the password of an account; '' without one. */
   readonly passwordHashOf: (email: string) => string
   /** Called for each wrong password. */
   readonly onWrong: () => void
-  /** Called when a right password comes from an address that was not used with it within 30 days. */
+  /**
+   * Called when a correct password comes from an address from which the user has not logged in
+   * within 30 days.
+   */
   readonly onNewAddress?: (guesser: Guesser) => void
   readonly nowMs?: () => number
 }
 
-/** Guesses of an account at all addresses together, as a multiple of those at one. */
+/** The limit of an account at all addresses together, as a multiple of that at one. */
 const ADDRESSES_PER_ACCOUNT = 10
-/** Guesses of an address that its user has not used before, while the account is guessed from many. */
+/**
+ * The limit of an address that its user has not used before, while the account is guessed from many
+ * addresses.
+ */
 const STRANGER = { count: 1, seconds: HOUR_S }
 const KNOWN_MS = 30 * DAY_MS
 
@@ -55,7 +60,8 @@ export function createGuesses(deps: GuessDeps): Guesses {
 
   const keysOf = ({ address, email }: Guesser): Keys => {
     const name = normalizeEmail(email)
-    // Hashed, because clients may send long texts, and the shared state should hold neither e-mails nor hashes of passwords.
+    // The key is hashed, because clients may send long texts, and the shared state should contain
+    // neither e-mails nor password hashes.
     const text = JSON.stringify([name, deps.passwordHashOf(name)])
     const account = createHash('sha256').update(text).digest('base64url')
     return { account: `guess:${account}`, here: `guess:${account}:${networkOf(address)}` }
@@ -77,7 +83,7 @@ export function createGuesses(deps: GuessDeps): Guesses {
   const count = async (key: string, { count: most, seconds }: RateLimit): Promise<void> => {
     const { remaining } = await state.consume(key, most, seconds)
     if (remaining > 0) return
-    // Refused, which costs nothing: it tells how long the window stays full.
+    // This call is refused, which spends nothing, and returns how long the window stays full.
     const { retryAfterS } = await state.consume(key, most, seconds)
     const ms = Math.max(1, retryAfterS) * 1000
     await state.set(`${key}:spent`, String(nowMs() + ms), ms)

@@ -16,7 +16,7 @@ export const IngestKeyDoc = Type.Object({
   /** Null allows every source. */
   sources: Type.Union([ReadonlyTexts, Type.Null()]),
   autoRegister: Type.Boolean(),
-  /** The source of records that name none; null = the one of all keys. */
+  /** The source of records that name none; null = the default source. */
   defaultSource: Type.Union([Type.String(), Type.Null()]),
 })
 export type IngestKey = Readonly<Static<typeof IngestKeyDoc>>

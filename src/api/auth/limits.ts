@@ -5,13 +5,13 @@ import { AppError } from '../../model/errors.js'
 import { normalizeEmail } from './user.js'
 
 /**
- * The rate limits, what they count by, and what happens while the shared state does not answer: logins are
- * refused (closed), so that passwords cannot be guessed without limit, and everything else is counted by each instance for
- * itself (open).
+ * The rate limits, what they count by, and their behaviour while the shared state does not answer.
+ * Logins are refused (closed), so that passwords cannot be guessed without limit; everything else
+ * is counted by each instance for itself (open).
  */
 const LIMITS = {
   login_limit: { by: 'address', whenDown: 'closed' },
-  // Clients see it as `login_limit`, of which it is the stricter half.
+  // Clients see this limit as `login_limit`, of which it is the stricter half.
   login_account_limit: { by: 'account', whenDown: 'closed' },
   second_factor_limit: { by: 'user', whenDown: 'closed' },
   refresh_limit: { by: 'address', whenDown: 'open' },
@@ -46,7 +46,10 @@ interface LimitSettings {
   readonly wsLimiter: RateLimit
 }
 
-/** LOGIN_LIMIT holds per address and account; per address alone it is this many times larger. */
+/**
+ * LOGIN_LIMIT applies per address and account; the limit per address alone is this many times
+ * larger.
+ */
 const ACCOUNTS_PER_ADDRESS = 6
 
 export const toRateLimits = (settings: LimitSettings): RateLimits => ({
@@ -98,7 +101,8 @@ function keyOf(by: (typeof LIMITS)[LimitName]['by'], subject: LimitSubject): str
   if (by === 'address') return networkOf(address)
   if (by === 'user' && userId !== undefined) return userId
   if (by === 'account' && email !== undefined) {
-    // Hashed, because clients may send long texts, and the shared state should hold no e-mails.
+    // The key is hashed, because clients may send long texts, and the shared state should contain
+    // no e-mails.
     const hash = createHash('sha256').update(normalizeEmail(email)).digest('base64url')
     return `${networkOf(address)}:${hash}`
   }

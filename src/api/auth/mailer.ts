@@ -10,7 +10,7 @@ export interface Notice {
 }
 
 export interface Mailer {
-  /** Sends it when it can. Never throws. */
+  /** Queues a notice for sending. Never throws. */
   readonly send: (notice: Notice) => void
   readonly close: () => void
 }
@@ -20,9 +20,9 @@ interface MailerDeps extends SmtpSettings {
   readonly retry?: { readonly baseMs: number; readonly maxMs: number }
 }
 
-/** Notices that wait for the mail server; the oldest of more is lost. */
+/** The most notices that wait for the mail server; beyond it the oldest is dropped. */
 const WAITING = 1_000
-/** With the pauses between them some ten minutes. */
+/** With the pauses between them, the attempts take some ten minutes. */
 const ATTEMPTS = 8
 const RETRY = { baseMs: 2_000, maxMs: 300_000 }
 
@@ -31,13 +31,13 @@ function smtpSettings({ smtpUrl, mailFrom, allowPlaintext }: Config): SmtpSettin
   return { url: smtpUrl, from: mailFrom, requireTls: requiresTls(smtpUrl, allowPlaintext) }
 }
 
-/** @returns null where no mail server is set */
+/** @returns null when no mail server is set */
 export function openSmtp(config: Config): Smtp | null {
   const settings = smtpSettings(config)
   return settings === null ? null : createSmtp(settings)
 }
 
-/** @returns null where no mail server is set */
+/** @returns null when no mail server is set */
 export function openMailer(config: Config, log: MailerDeps['log']): Mailer | null {
   const settings = smtpSettings(config)
   return settings === null ? null : createMailer({ ...settings, log })

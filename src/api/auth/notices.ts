@@ -3,8 +3,8 @@ import type { Notice } from './mailer.js'
 import type { User } from './user.js'
 
 /*
- * What users are told of their accounts by e-mail, so that they notice what somebody else did. A change of the address goes
- * to the old one too.
+ * The e-mails that tell users of changes of their accounts, so that they notice changes by others.
+ * A change of the address is sent to the old one too.
  */
 
 type Change = Pick<EntityChange<User>, 'value' | 'previous'>

@@ -17,15 +17,15 @@ import { HOUR_MS } from '../../model/time.js'
 import type { OidcProvider } from '../../settings/providers.js'
 import type { Log } from '../../telemetry/log.js'
 
-/** Who logs in, as the provider says. */
+/** The user as the provider identifies them. */
 export interface Identity {
   readonly provider: OidcProvider
   readonly issuer: string
   readonly subject: string
-  /** Null without one, and for one that the provider calls unverified. */
+  /** The e-mail; null if there is none or the provider calls it unverified. */
   readonly email: string | null
   readonly isVerified: boolean
-  /** Null for a user whom the provider's settings turn away. */
+  /** Null for a user whom the provider's settings give no role. */
   readonly role: Role | null
 }
 
@@ -39,20 +39,20 @@ export interface Oidc {
    * @throws AppError not_found, oidc_failed, dependency_unavailable
    */
   readonly finish: (name: string, queryText: string, transaction: string) => Promise<Identity>
-  /** Where a browser goes after a log-in. */
+  /** The address to which a browser goes after a login. */
   readonly pageUrl: string
 }
 
 interface Begun {
-  /** At the provider. */
+  /** The address at the provider. */
   readonly url: string
-  /** For a cookie of the browser. */
+  /** The value of the browser's cookie. */
   readonly transaction: string
 }
 
 export interface OidcDeps {
   readonly providers: readonly OidcProvider[]
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly publicUrl: string
   readonly seal: Seal
   readonly state: Pick<State, 'setIfAbsent'>
@@ -63,7 +63,7 @@ export interface OidcDeps {
 export const TRANSACTION_S = 600
 const DISCOVERED_MS = HOUR_MS
 const TIMEOUT_S = 10
-/** Between the clocks of the provider and of this machine. */
+/** The allowed difference between the clocks of the provider and this machine. */
 const SKEW_S = 60
 const MAX_REPLY_BYTES = 1024 * 1024
 const CONTEXT = 'oidc'
@@ -152,7 +152,7 @@ async function claimsOf(
     idTokenExpected: true,
   })
   const claims = tokens.claims()
-  // All users without a subject would be one.
+  // Without this check, all users without a subject would be the same user.
   if (claims === undefined || claims.sub === '') throw failed()
   if (config.serverMetadata().userinfo_endpoint === undefined) return claims
   const more = await client.fetchUserInfo(config, tokens.access_token, claims.sub)
@@ -171,7 +171,7 @@ function toIdentity(provider: OidcProvider, claims: Claims): Identity {
   }
 }
 
-/** The highest role that one of the values of the claim has. */
+/** The highest role that any value of the claim grants. */
 export function roleOf(
   { roleClaim, roles, defaultRole }: Pick<OidcProvider, 'roleClaim' | 'roles' | 'defaultRole'>,
   claims: Readonly<Record<string, unknown>>,
@@ -187,7 +187,7 @@ export function roleOf(
   )
 }
 
-/** A claim whose name has dots, as that of a URL, is found by its whole name first. */
+/** A claim whose name contains dots, such as a URL, is looked up by its whole name first. */
 function claimAt(claims: Readonly<Record<string, unknown>>, path: string): unknown {
   if (Object.hasOwn(claims, path)) return claims[path]
   return path.split('.').reduce<unknown>((value, name) => {
@@ -196,7 +196,10 @@ function claimAt(claims: Readonly<Record<string, unknown>>, path: string): unkno
   }, claims)
 }
 
-/** Discovery documents are read when they are needed, and again after an hour: keys and addresses change. */
+/**
+ * Reads discovery documents on first use and again after an hour, because keys and addresses
+ * change.
+ */
 function createDiscovery(nowMs: () => number) {
   const known = new Map<
     string,
@@ -219,15 +222,16 @@ function discover({ issuer, clientId, clientSecret }: OidcProvider): Promise<cli
     timeout: TIMEOUT_S,
     [client.customFetch]: boundedFetch,
     execute: [
-      // The library trusts an ID token that came over TLS from the token endpoint, whoever signed it.
+      // The library does not check the signature of an ID token that came over TLS from the token
+      // endpoint unless told to.
       client.enableNonRepudiationChecks,
-      // Only for an issuer that the operator has called by http.
+      // Only for an issuer that the operator has set with `http:`.
       ...(isPlain ? [client.allowInsecureRequests] : []),
     ],
   })
 }
 
-/** Follows no redirect, and reads no endless reply. */
+/** Follows no redirect, and limits the size of the reply. */
 async function boundedFetch(url: string, options: client.CustomFetchOptions): Promise<Response> {
   const { body, ...rest } = options
   const reply = await fetch(url, { ...rest, redirect: 'manual', ...(body == null ? {} : { body }) })
@@ -248,7 +252,7 @@ const failed = (cause?: unknown): AppError =>
     cause,
   })
 
-/** What the provider answers holds tokens, so only the kind of the fault is logged. */
+/** The provider's replies contain tokens, so only the kind of the fault is logged. */
 function toAppError(error: unknown, { name }: OidcProvider, log: OidcDeps['log']): AppError {
   if (error instanceof AppError) return error
   const { code, error: oauth }: { readonly code?: unknown; readonly error?: unknown } =

@@ -1,6 +1,6 @@
 import type { HeaderBag } from '../../http/request.js'
 
-/** Whether the page that makes a browser send a request may use the cookies of the user. */
+/** Whether the page from which a browser sends a request may use the user's cookies. */
 export type MayUseCookies = (headers: HeaderBag) => boolean
 
 /**
@@ -15,7 +15,7 @@ export function createOriginCheck(allowed: readonly string[]): MayUseCookies {
     const origin = headers.first('origin')
     const site = headers.first('sec-fetch-site')
     if (site === 'same-origin' || site === 'none') return true
-    // Clients without both headers are no browsers, so no page can make them send the request.
+    // A client that sends neither header is no browser, so no page can have caused the request.
     if (origin === undefined) return site === undefined
     return allowed.includes(origin) || isSame(origin, headers.first('host') ?? '')
   }

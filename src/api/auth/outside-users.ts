@@ -10,17 +10,21 @@ import { USERS_LOCK, USERS_LOCK_MS } from './users.js'
 interface OutsideUserDeps {
   readonly entities: Entities<User>
   readonly withLock: WithLock
-  /** The e-mail of the account that keeps its password whatever a provider says; '' for none. */
+  /**
+   * The e-mail of the account that keeps its password even if a provider claims it; '' for none.
+   */
   readonly keptEmail: string
   readonly nowMs?: () => number
 }
 
-/** Users who log in at a provider: the provider says who they are, and which role they have. */
+/** Users who log in at a provider, which decides who they are and which role they have. */
 export interface OutsideUsers {
   /**
-   * Finds the user of an identity, or makes one, and takes over role and e-mail. A change of role ends the sessions before.
+   * Finds or creates the user of an identity, and updates role and e-mail. A change of role ends
+   * earlier sessions.
    *
-   * @throws AppError role_missing, which ends the user's sessions too, account_disabled, email_conflict, oidc_failed
+   * @throws AppError role_missing, which ends the user's sessions too, account_disabled,
+   * email_conflict, oidc_failed
    */
   readonly admit: (identity: Identity) => Promise<User>
 }
@@ -37,7 +41,7 @@ export function createOutsideUsers(deps: OutsideUserDeps): OutsideUsers {
     return changed
   }
   return {
-    // E-mails are unique, so changes of users are made one after the other.
+    // E-mails are unique, so changes of users are serialised.
     admit: (identity) =>
       withLock(USERS_LOCK, USERS_LOCK_MS, async () => {
         const { role } = identity
@@ -70,7 +74,7 @@ const toStored = ({ provider, issuer, subject }: Identity): NonNullable<User['id
   subject,
 })
 
-/** The password and its second factor go: the provider asks for both. */
+/** Removes the password and second factor, because the provider is responsible for both. */
 function linked(user: User, identity: Identity, role: Role): User {
   const { secondFactor: _, pendingFactor: __, ...kept } = endSessions(user, '')
   return { ...kept, identity: toStored(identity), role, passwordHash: '', temporaryUntilMs: null }
@@ -107,7 +111,10 @@ function emailOf({ email }: Identity): string {
   return checkEmail(email)
 }
 
-/** The e-mail of the provider; that from before when it has none, or it is another user's. */
+/**
+ * The provider's e-mail, or the previous one if the provider has none or it belongs to another
+ * user.
+ */
 function freeEmail(
   { entities, keptEmail }: OutsideUserDeps,
   identity: Identity,
@@ -125,7 +132,10 @@ function refuseDisabled({ isActive }: User): void {
   if (!isActive) throw new AppError('account_disabled', 'the account is disabled')
 }
 
-/** Who may set e-mails at a provider must not become a user of another one, nor the last local superadmin. */
+/**
+ * Refuses to link accounts that belong to another provider, and the last local superadmin: whoever
+ * can set e-mails at a provider must not become such a user.
+ */
 function refuseUnlinkable(
   { entities, keptEmail }: OutsideUserDeps,
   local: User,

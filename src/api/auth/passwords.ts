@@ -6,18 +6,23 @@ import { AppError } from '../../model/errors.js'
 /** The least length of new passwords. Shorter ones that were set before stay valid. */
 export const MIN_PASSWORD_CHARACTERS = 12
 export const MAX_PASSWORD_CHARACTERS = 128
-/** Longest password that a log-in accepts: earlier versions let users set longer ones than can be set now. */
+/**
+ * The longest password that a login accepts, because earlier versions allowed longer ones than can
+ * be set now.
+ */
 export const MAX_GIVEN_CHARACTERS = 1_024
 
 const PASSES = 2
 const LANES = 1
 
 interface PasswordOptions {
-  /** KiB for one hash. Default 19,456: with two passes the minimum of OWASP for argon2id. */
+  /**
+   * Memory of one hash in KiB. Default 19,456: with two passes the minimum of OWASP for argon2id.
+   */
   readonly memoryKib?: number
   /** Concurrent hashes; each occupies one of the four threads of libuv. Default 2. */
   readonly concurrency?: number
-  /** Requests that may wait. Default 64, about two seconds. */
+  /** The most requests that wait. Default 64, about two seconds. */
   readonly maxWaiting?: number
 }
 
@@ -58,8 +63,8 @@ function hashOfNothing(memoryKib: number): string {
 /**
  * Checks a new password.
  *
- * @param email of the user, which says what a guesser tries first
- * @throws AppError validation_error when it is too short, too long or among the first that are guessed
+ * @param email of the user, which a guesser would try first
+ * @throws AppError validation_error when it is too short, too long or easily guessed
  */
 export async function checkPassword(password: string, email: string): Promise<void> {
   const fault = await passwordFault(password, email)
@@ -69,7 +74,7 @@ export async function checkPassword(password: string, email: string): Promise<vo
   })
 }
 
-/** @returns what is wrong with a new password; null for a good one */
+/** @returns the fault of a new password; null for a good one */
 export async function passwordFault(password: string, email: string): Promise<string | null> {
   const { length } = password
   if (length < MIN_PASSWORD_CHARACTERS || length > MAX_PASSWORD_CHARACTERS)
@@ -80,7 +85,10 @@ export async function passwordFault(password: string, email: string): Promise<st
     : null
 }
 
-/** With fewer guesses a list of common passwords has it; the next step, 100 million, refuses many good ones. */
+/**
+ * A password that needs fewer guesses is in lists of common passwords; the next step, 100 million,
+ * would refuse many good ones.
+ */
 const LEAST_GUESSES = 1e6
 
 /** @returns 24 URL-safe characters, 144 random bits */

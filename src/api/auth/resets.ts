@@ -2,7 +2,7 @@ import type { AccountResets } from '../../backup/control.js'
 import type { Audit } from '../../records/audit.js'
 import type { Accounts } from './accounts.js'
 
-/** The changes of accounts that the operator of the machine makes, each recorded in the audit trail. */
+/** The account resets by the operator of the machine, each recorded in the audit trail. */
 export function createResets(
   { users, secondFactors }: Pick<Accounts, 'users' | 'secondFactors'>,
   audit: Audit,

@@ -25,30 +25,46 @@ import {
  * Recovery codes have 120 random bits, so that a plain hash of them can't be searched.
  */
 export interface SecondFactors {
-  /** Makes a key for the app, in place of one that was not confirmed.
-   * @throws AppError invalid_credentials, second_factor_exists */
+  /**
+   * Creates a key for the app, which replaces one that was not confirmed.
+   *
+   * @throws AppError invalid_credentials, second_factor_exists
+   */
   readonly begin: (id: string, currentPassword: string) => Promise<Enrolment>
-  /** @returns recovery codes, to be shown once
-   * @throws AppError invalid_code; not_found when nothing was begun */
+  /**
+   * @returns recovery codes, to be shown once
+   * @throws AppError invalid_code; not_found when `begin` was not called
+   */
   readonly confirm: (id: string, code: string) => Promise<string[]>
   /** Replaces the recovery codes. @throws AppError as `disable` */
   readonly renewRecovery: (id: string, proof: Proof) => Promise<string[]>
   /** @throws AppError invalid_credentials, invalid_code, code_reused; not_found when there is none */
   readonly disable: (id: string, proof: Proof) => Promise<void>
-  /** For an admin, of a user who has lost both app and recovery codes. Ends the user's sessions.
-   * @throws AppError forbidden, not_found */
+  /**
+   * Removes the second factor of a user who has lost both app and recovery codes, for an admin.
+   * Ends the user's sessions.
+   *
+   * @throws AppError forbidden, not_found
+   */
   readonly remove: (actor: Actor, id: string) => Promise<void>
-  /** For the operator of the machine. Ends the user's sessions. @throws AppError not_found */
+  /**
+   * Removes the second factor for the operator of the machine. Ends the user's sessions.
+   *
+   * @throws AppError not_found
+   */
   readonly reset: (email: string) => Promise<string>
   /** Uses up a code of a user who has a second factor.
    * @throws AppError second_factor_required without a code, invalid_code, code_reused */
   readonly spend: (id: string, code: string | undefined) => Promise<void>
-  /** The e-mails of users whose keys were sealed with another key, so that no code of their app is taken. */
+  /**
+   * The e-mails of users whose app keys were encrypted with another key, so that none of their
+   * codes is accepted.
+   */
   readonly unreadable: () => string[]
 }
 
 interface Enrolment {
-  /** The key in base32, for who types it into the app. */
+  /** The key in base32, for typing it into the app. */
   readonly secret: string
   /** The same as a URI, for a QR code. */
   readonly uri: string
@@ -75,7 +91,7 @@ type Factor = NonNullable<User['secondFactor']>
 const ISSUER = 'Log Analytics'
 /** The length that RFC 4226 recommends. */
 const KEY_BYTES = 20
-/** The codes of the step before and after are taken too, for clocks that are not quite right. */
+/** The codes of the steps before and after are accepted too, because clocks differ. */
 const STEPS_ASIDE = 1
 const PENDING_MS = 10 * MINUTE_MS
 const RECOVERY_CODES = 10
@@ -113,7 +129,8 @@ export function createSecondFactors(deps: SecondFactorDeps): SecondFactors {
     },
     remove: async (actor, id) => {
       refuseUnlessRules(actor, userOf(entities, id).role)
-      // Whoever took over a session must not get rid of it without a code.
+      // Somebody who took over a session must not be able to remove the second factor without a
+      // code.
       if (actor.userId === id)
         throw new AppError('forbidden', 'your own second factor is disabled with its code')
       await change(id, (user) => endSessions(drop(user), ''))
@@ -177,7 +194,10 @@ const changeOf =
     await entities.update(id, (user) => (user === null ? refuseMissing(id) : how(user)))
   }
 
-/** Of concurrent uses of the same code one succeeds, since the changes of a record follow one another. */
+/**
+ * Checks and uses up a code. Of concurrent uses of the same code one succeeds, because changes of a
+ * record are serialised.
+ */
 const createSpend =
   (deps: SecondFactorDeps): SecondFactors['spend'] =>
   async (id, code) => {
@@ -190,7 +210,8 @@ const createSpend =
       if (secret === null) throw unreadableKey()
       return secret
     }
-    // Recovery codes can't be guessed, so that they work for a user whose codes somebody has guessed at.
+    // Recovery codes cannot be guessed, so they are not limited and work while somebody guesses the
+    // app's codes.
     if (digits !== '') await consume(id)
     await entities.update(id, (user) => {
       const factor = user?.secondFactor
@@ -225,7 +246,7 @@ function stepOf(secret: string, digits: string, timestamp: number): number | nul
   return delta === null ? null : totp.counter({ timestamp }) + delta
 }
 
-/** @returns the six digits of an app's code, however it groups them; '' for any other text */
+/** @returns the six digits of an app's code without separators; '' for any other text */
 function digitsOf(code: string): string {
   const text = code.replaceAll(/[\s-]/g, '')
   return /^\d{6}$/.test(text) ? text : ''

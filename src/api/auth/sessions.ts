@@ -15,11 +15,11 @@ interface SessionDeps {
   readonly tokens: Tokens
   readonly passwords: Pick<Passwords, 'verify'>
   readonly secondFactors: Pick<SecondFactors, 'spend'>
-  /** How long a session lasts at most, however often it is refreshed. */
+  /** The longest duration of a session, however often it is refreshed. */
   readonly sessionSeconds: number
   /** The least role that needs a second factor; null for none. */
   readonly secondFactorFrom?: Role | null
-  /** The one account that logs in with a password; '' for every local one. */
+  /** The only account that may log in with a password; '' for every local one. */
   readonly onlyPasswordOf?: string
   readonly nowMs?: () => number
 }
@@ -33,25 +33,25 @@ export interface Grant {
 /** The user of a request. */
 export interface Principal {
   readonly userId: string
-  /** What the user may now: the role at login, but no higher role above manager than the stored one. */
+  /** The current role: that at login, but above manager no higher than the stored one. */
   readonly role: Role
   /** The role at login. */
   readonly tokenRole: Role
   readonly family: string
-  /** What the user has to do before anything else. */
+  /** The obligation that the user must meet before anything else. */
   readonly duty: Duty | null
   /** Expiry of the access token. */
   readonly expiresAtMs: number
-  /** Whether an API token asks, and no user. */
+  /** Whether the caller is an API token instead of a user. */
   readonly isToken: boolean
-  /** The sources of which the caller may read; null for all. */
+  /** The sources that the caller may read; null for all. */
   readonly sources: readonly string[] | null
 }
 
 export interface Sessions {
   /** @throws AppError invalid_credentials, account_disabled, password_expired, second_factor_required, invalid_code, code_reused */
   readonly login: (email: string, password: string, how?: Login) => Promise<Grant>
-  /** Begins a session of a user whom a provider has let in. */
+  /** Begins a session of a user whom a provider has authenticated. */
   readonly begin: (user: User, how: Begin) => Promise<Grant>
   /** Exchanges a refresh token for new tokens; it becomes invalid.
    * @throws AppError invalid_refresh_token, invalid_user */
@@ -60,31 +60,31 @@ export interface Sessions {
   readonly logout: (tokens: readonly string[]) => Promise<void>
   /** @throws AppError unauthorized, token_expired */
   readonly authenticate: (accessToken: string) => Principal
-  /** Whether the session goes on, of a user who has no duty before. */
+  /** Whether the session is valid and its user has no unmet obligation. */
   readonly isAlive: (session: Session) => boolean
-  /** The sessions of a user that go on. */
+  /** The valid sessions of a user. */
   readonly list: (userId: string) => readonly Family[]
-  /** Ends one of them. @throws AppError not_found */
+  /** Ends one session. @throws AppError not_found */
   readonly end: (userId: string, id: string) => Promise<void>
-  /** Ends all of them but one. @returns how many */
+  /** Ends all sessions of the user but this one. @returns their number */
   readonly endOthers: (session: Session) => Promise<number>
 }
 
 interface Login {
   readonly client?: Client
-  /** Of the second factor, for users who have one. */
+  /** The code of the second factor, for users who have one. */
   readonly code?: string | undefined
 }
 
 interface Begin {
   readonly client: Client
-  /** The session ends after this time, whatever happens before. */
+  /** The longest duration of the session. */
   readonly seconds: number
 }
 
 interface Refresh {
   readonly client?: Client
-  /** Called with the user of a token that was exchanged before. */
+  /** Called with the user of a refresh token that was used before. */
   readonly onReuse?: (userId: string) => void
 }
 
@@ -101,7 +101,7 @@ export interface Session {
  */
 export function createSessions(deps: SessionDeps): Sessions {
   const { users, families, tokens, secondFactors, sessionSeconds, nowMs = Date.now } = deps
-  /** Ids of the refresh tokens that are being exchanged. */
+  /** The ids of the refresh tokens that are being exchanged. */
   const trading = new Set<string>()
 
   const lifetimeMs = tokens.refreshSeconds * 1000
@@ -119,7 +119,7 @@ export function createSessions(deps: SessionDeps): Sessions {
     const endsAtMs = createdAtMs + seconds * 1000
     const expiresAtMs = Math.min(createdAtMs + lifetimeMs, endsAtMs)
     const family = newFamily(user, { createdAtMs, expiresAtMs, endsAtMs }, client)
-    // Together, so that one insert can write both.
+    // Written together, so that one insert can contain both.
     await Promise.all([families.begin(family), users.noteLogin(user.id)])
     return grant(user, family)
   }
@@ -143,7 +143,8 @@ export function createSessions(deps: SessionDeps): Sessions {
       if (user === null || !user.isActive)
         throw new AppError('invalid_user', 'the user is missing or inactive')
       if (user.tokenEpoch !== claims.epoch) throw invalidRefreshToken()
-      // Two tabs that refresh at the same time are no theft: one wins, and the family continues.
+      // Two tabs that refresh at the same time are no theft: one succeeds, and the family
+      // continues.
       if (trading.has(claims.jti)) throw invalidRefreshToken()
       trading.add(claims.jti)
       try {
@@ -218,7 +219,10 @@ async function checkedUser(deps: SessionDeps, email: string, password: string): 
   return user
 }
 
-/** Only a caller who knows the password gets this error, so that nobody learns which accounts have one. */
+/**
+ * Only a caller who knows the password gets this error, so that nobody learns which accounts have
+ * one.
+ */
 function refusePassword({ email }: User, { onlyPasswordOf = '' }: SessionDeps): void {
   if (onlyPasswordOf !== '' && email !== onlyPasswordOf)
     throw new AppError('password_login_off', 'log in at the provider: passwords are turned off')
@@ -237,7 +241,7 @@ const newFamily = (
   ...(client === undefined ? {} : { client }),
 })
 
-/** @returns the user of a session that goes on, else null */
+/** @returns the user of a valid session, else null */
 function aliveUser({ users, families }: SessionDeps, session: Session): User | null {
   const [user, family] = [users.get(session.userId), families.get(session.family)]
   if (user?.isActive !== true || family === null) return null
@@ -246,8 +250,8 @@ function aliveUser({ users, families }: SessionDeps, session: Session): User | n
 }
 
 /**
- * A change of role takes effect with the next login, but nobody administers with a role that was taken away:
- * they could give it back to themselves.
+ * A change of role takes effect with the next login. Admin rights that were taken away end at once,
+ * because their holder could restore them.
  */
 function heldRole(atLogin: Role, stored: Role): Role {
   if (isAtLeast(stored, atLogin) || !isAtLeast(atLogin, 'admin')) return atLogin

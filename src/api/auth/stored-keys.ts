@@ -4,13 +4,13 @@ import { LRUCache } from 'lru-cache'
 import type { Entities } from './entities.js'
 import { MINUTE_MS } from '../../model/time.js'
 
-/** What is stored of a key; of the key itself only the hash. */
+/** The stored fields of a key; of the key itself only the hash is stored. */
 export const KEY_FIELDS = {
   id: Type.String(),
   name: Type.String(),
   /** The first characters of the key, by which users recognise it. */
   prefix: Type.String(),
-  /** Hex SHA-256. A key is long and random, so a slow hash would add only delay. */
+  /** The SHA-256 in hex. A key is long and random, so a slow hash is not needed. */
   hash: Type.String(),
   createdAtMs: Type.Number(),
   /** Updated at most once a minute. */
@@ -21,7 +21,7 @@ type StoredKey = Readonly<Static<typeof KeyDoc>>
 
 export interface NewKey<T> {
   readonly stored: T
-  /** Shown once. */
+  /** The key, shown once. */
   readonly key: string
 }
 
@@ -33,7 +33,10 @@ export interface KeyDeps<T extends object> {
 }
 
 const USE_NOTED_EVERY_MS = MINUTE_MS
-/** Hashing a key twice costs as much as the other checks of a small request. */
+/**
+ * Verified keys are cached, because hashing a key costs as much as the other checks of a small
+ * request.
+ */
 const REMEMBERED_KEYS = 1_024
 /** Longer than any key. */
 const MAX_KEY_CHARACTERS = 256
@@ -44,7 +47,10 @@ export function createStoredKeys<T extends StoredKey>(deps: KeyDeps<T>) {
   const { entities, onError, nowMs = Date.now } = deps
   /** When the last use was last stored, by id of the key. */
   const notedAtMs = new Map<string, number>()
-  /** Ids by key. The record is looked up on each use, so that a deleted key is refused. */
+  /**
+   * The ids of verified keys. The record is looked up on each use, so that a deleted key is
+   * refused.
+   */
   const remembered = new LRUCache<string, string>({ max: REMEMBERED_KEYS })
 
   const findByHash = (key: string): T | null => {

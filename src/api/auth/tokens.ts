@@ -39,7 +39,7 @@ interface Grantee {
   readonly userId: string
   readonly role: Role
   readonly family: string
-  /** The end of the session, which no token outlives. */
+  /** The end of the session, after which no token is valid. */
   readonly endsAtMs?: number
 }
 
@@ -61,7 +61,10 @@ export interface Tokens {
 const COMPACT_JWT = /^[\w-]+\.[\w-]+\.[\w-]{42}[AEIMQUYcgkosw048]$/
 /** The tokens issued here have about 400 characters. */
 const MAX_TOKEN_CHARACTERS = 2_048
-/** Checking a signature costs as much as the rest of a cheap request; an entry takes about 2 KB. */
+/**
+ * Verified tokens are cached, because checking a signature costs as much as the rest of a cheap
+ * request; an entry takes about 2 KB.
+ */
 const REMEMBERED_TOKENS = 4_096
 
 /**
@@ -116,7 +119,7 @@ export function createTokens(options: TokenOptions): Tokens {
 
 /** @returns a function that decodes a token with a valid signature, and returns null for any other text */
 function createDecode(key: Buffer): (token: string) => unknown {
-  // The caller checks the expiry, because it has an error of its own and an injected clock.
+  // The caller checks the expiry, which has an error of its own and an injected clock.
   const verify = createVerifier({ key, algorithms: ['HS256'], ignoreExpiration: true })
   return (token) => {
     if (token.length > MAX_TOKEN_CHARACTERS || !COMPACT_JWT.test(token)) return null

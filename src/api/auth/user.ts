@@ -19,9 +19,12 @@ export const UserDoc = Type.Object({
   tokenEpoch: Type.Number(),
   /** Incremented to end the user's sessions, access tokens included; absent for 0. */
   sessionEpoch: Type.Optional(Type.Number()),
-  /** The session that outlived the last increment, '' for none: that of a user who changed the own password. */
+  /**
+   * The session that stayed valid at the last increment, '' for none: that of a user who changed
+   * their own password.
+   */
   keptSession: Type.Optional(Type.String()),
-  /** Who the user is at a provider, for those who log in there and have no password. */
+  /** The user's identity at a provider, for users who log in there and have no password. */
   identity: Type.Optional(
     Type.Object({ provider: Type.String(), issuer: Type.String(), subject: Type.String() }),
   ),
@@ -29,7 +32,7 @@ export const UserDoc = Type.Object({
   lastLoginAtMs: Type.Union([Type.Number(), Type.Null()]),
   secondFactor: Type.Optional(
     Type.Object({
-      /** The key of the app, sealed. */
+      /** The encrypted key of the app. */
       sealed: Type.String(),
       /** The time step of the last code that was used. */
       lastStep: Type.Number(),
@@ -54,7 +57,7 @@ export interface Actor {
 /** A new epoch makes the refresh tokens of the previous one invalid. */
 export const endRefreshing = (user: User): User => ({ ...user, tokenEpoch: user.tokenEpoch + 1 })
 
-/** Access tokens become invalid too, but for those of the session `kept`. */
+/** Ends all sessions but `kept`, access tokens included. */
 export const endSessions = (user: User, kept: string): User => ({
   ...endRefreshing(user),
   sessionEpoch: (user.sessionEpoch ?? 0) + 1,
@@ -76,7 +79,7 @@ export function refuseUnlessRules(actor: Actor, role: Role): void {
   throw forbidden()
 }
 
-/** Refuses what a provider says of a user. @throws AppError forbidden */
+/** Refuses to change what the provider decides about a user. @throws AppError forbidden */
 export function refuseOutside({ identity }: User, what: string): void {
   if (identity === undefined) return
   throw new AppError('forbidden', `the user logs in at a provider, which has the ${what}`, {
@@ -84,11 +87,17 @@ export function refuseOutside({ identity }: User, what: string): void {
   })
 }
 
-/** Superadmins of a provider do not count, because the provider gives them their role, and may not answer. */
+/**
+ * Superadmins of a provider do not count as local, because the provider may take their role away or
+ * not answer.
+ */
 export const isLocalSuperadmin = ({ role, isActive, identity }: User): boolean =>
   role === 'superadmin' && isActive && identity === undefined
 
-/** @param keptEmail of the one account that may log in with a password, which others can't replace; '' for none */
+/**
+ * @param keptEmail of the only account that may log in with a password, which nobody else can
+ * replace; '' for none
+ */
 export function refuseLastSuperadmin(users: readonly User[], user: User, keptEmail: string): void {
   if (!isLocalSuperadmin(user)) return
   const others =

@@ -25,7 +25,7 @@ export interface UserInput {
   readonly email: string
   readonly password: string
   readonly role?: Role
-  /** Whether the user has to change it. */
+  /** Whether the user must change the password at the next login. */
   readonly isTemporary?: boolean
 }
 
@@ -38,13 +38,13 @@ interface PasswordChange {
   readonly password: string
   /** Required when users change their own password. */
   readonly currentPassword?: string
-  /** Whether the user has to change it; not for the own one. */
+  /** Whether the user must change the password at the next login; not for one's own. */
   readonly isTemporary?: boolean
 }
 
 interface PasswordReset {
   readonly email: string
-  /** To be shown once. */
+  /** The password, shown once. */
   readonly password: string
   /** A disabled user can't log in with it. */
   readonly isActive: boolean
@@ -54,7 +54,10 @@ interface UserDeps {
   readonly entities: Entities<User>
   readonly passwords: Passwords
   readonly withLock: WithLock
-  /** The e-mail of the account that others can't replace, because it alone may log in with a password; '' for none. */
+  /**
+   * The e-mail of the account that nobody can replace, because it is the only one that may log in
+   * with a password; '' for none.
+   */
   readonly keptEmail?: string
   /** How long a temporary password is good. Default: a week. */
   readonly temporaryMs?: number
@@ -77,7 +80,11 @@ export interface Users {
   /** Ends the user's sessions. Users who change their own password stay logged in until their access token expires.
    * @throws AppError forbidden, not_found, validation_error, invalid_credentials */
   readonly setPassword: (actor: Actor, id: string, change: PasswordChange) => Promise<User>
-  /** For the operator of the machine: makes a temporary password, and ends the user's sessions. @throws AppError not_found */
+  /**
+   * Sets a temporary password for the operator of the machine, and ends the user's sessions.
+   *
+   * @throws AppError not_found
+   */
   readonly resetPassword: (email: string) => Promise<PasswordReset>
   /** @throws AppError forbidden, not_found, last_superadmin */
   readonly remove: (actor: Actor, id: string) => Promise<void>
@@ -214,7 +221,7 @@ const ruledIn =
     return user
   }
 
-/** @returns the present e-mail without a new one */
+/** @returns the new e-mail, or the present one when none is given */
 function newEmail(
   { refuseTaken }: Roster,
   { user, keptEmail }: { readonly user: User; readonly keptEmail: string },
@@ -273,7 +280,8 @@ function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
       const passwordHash = await passwords.hash(password)
       return alone(async () => {
         if (!isOwn) ruled(actor, id)
-        // Of two who change a password at the same time, the second knows only the old one.
+        // Of two users who change a password at the same time, the second knows only the old one
+        // and is refused.
         else if (entities.get(id)?.passwordHash !== user.passwordHash) throw wrongPassword()
         const kept = isOwn ? (actor.family ?? '') : ''
         const given = { passwordHash, temporaryUntilMs: isOwn ? null : untilMs(isTemporary) }

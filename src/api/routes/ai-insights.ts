@@ -46,7 +46,7 @@ const isPosition = (value: unknown): value is AnomalyPosition =>
 
 const REFRESH_TIMEOUT_MS = 120_000
 
-/** Faults of a question that stands in a body. */
+/** Reports faults of a query as those of a body. */
 async function ofBody<T>(answer: () => Promise<T>): Promise<T> {
   try {
     return await answer()

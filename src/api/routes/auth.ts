@@ -36,7 +36,7 @@ const replyWith = (grant: Grant, { cookies }: Services) =>
 
 const MAX_AGENT_CHARACTERS = 200
 
-/** Half a surrogate pair becomes U+FFFD, because the table takes UTF-8 only. */
+/** A lone surrogate becomes U+FFFD, because the table takes only UTF-8. */
 export const toClient = ({ ip, headers }: RequestHead): Client => ({
   address: ip,
   agent: Buffer.from((headers.first('user-agent') ?? '').slice(0, MAX_AGENT_CHARACTERS)).toString(),

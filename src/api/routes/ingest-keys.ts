@@ -35,12 +35,12 @@ const toView = (key: IngestKey): Static<typeof KeySchema> => ({
   last_used_at: key.lastUsedAtMs === null ? null : new Date(key.lastUsedAtMs).toISOString(),
 })
 
-/** Registers a source that a key names, so that its first message is no unknown one. */
+/** Registers a source that a key names, so that its first message is accepted. */
 async function ensureSource(name: string, { sources, announce }: Services): Promise<void> {
   if (sources.get(name) !== undefined) return
   const source = { name, type: 'push', connector: 'custom', applicationId: null } as const
   await sources.create(source).catch((error: unknown) => {
-    // Its first message registered it meanwhile.
+    // The first message registered the source meanwhile.
     if (!(error instanceof AppError) || error.code !== 'source_already_exists') throw error
   })
   announce(name)

@@ -55,7 +55,7 @@ interface File {
   readonly head: string
   readonly parts: AsyncIterable<LinePart>
   readonly trailer: (rows: number) => string
-  /** Whether the session of the caller goes on. */
+  /** Whether the caller's session is still valid. */
   readonly isAlive: () => boolean
   readonly release: () => void
 }
@@ -119,7 +119,7 @@ async function exportFile(
     ask: (work) => services.questions('search', userId, work),
     signal,
   })
-  // A file that goes on is appended to the one before.
+  // The lines of a resumed export are appended to those before, so they get no head.
   const head = after === null ? lines.head : ''
   const isAlive = (): boolean => services.isAlive(principal)
   const file = writeFile({ head, parts, trailer: TRAILERS[format], isAlive, release })

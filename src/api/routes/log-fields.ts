@@ -75,7 +75,7 @@ const toItem = ({ name, type, share, examples }: AttributeField): Static<typeof 
   examples: examples.map(readExample),
 })
 
-/** @param json may be cut within a text, and within an escape */
+/** @param json may be truncated within a text, and within an escape */
 export function readExample(json: string): unknown {
   const cuts = Array.from({ length: MAX_ESCAPE }, (_, i) => `${json.slice(0, json.length - i)}"`)
   for (const text of [json, ...cuts]) {
@@ -85,7 +85,7 @@ export function readExample(json: string): unknown {
   return ''
 }
 
-/** Characters of an escape. */
+/** The most characters of an escape. */
 const MAX_ESCAPE = 6
 
 function parsed(json: string): unknown {

@@ -134,7 +134,7 @@ const withFields = (
 
 const NDJSON = 'application/x-ndjson'
 
-/** An event a line; where the page is not the last one, a header has the address of the next. */
+/** One event a line. A header has the address of the next page, if there is one. */
 function inLines(
   { items, next_cursor: next }: Static<typeof EventPage>,
   queryText: string,
@@ -150,18 +150,18 @@ function inLines(
 const EMPTY = { items: [], next_cursor: null, has_more: false }
 
 /**
- * Whether an empty list may be due to the default window. The totals of all sources are not read for a search that finds
- * nothing.
+ * Whether an empty list may be due to the default time range. The totals of all sources are not
+ * read for a search without matches.
  */
 const mayBeOlder = (query: Static<typeof ListQuery>): boolean =>
   query.start_time === undefined &&
   query.cursor === undefined &&
   (query.source !== undefined || Object.keys(query).every((name) => FORM.has(name)))
 
-/** The parameters that say how events are shown, and not which ones. */
+/** The parameters that affect how events are shown, not which ones. */
 const FORM: ReadonlySet<string> = new Set(['limit', 'order', 'fields', 'message_cut'])
 
-/** Says where the newest event of the sources is when all of them are older than the default window. */
+/** Finds the newest event of the sources when all are older than the default time range. */
 async function newestBefore(
   fromMs: number,
   sources: readonly string[] | null,

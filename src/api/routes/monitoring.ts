@@ -88,11 +88,11 @@ function toHealth(
 
 const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1)$/
 /**
- * Host headers of clients on this machine. A web page that reaches this machine by DNS rebinding sends its own domain
- * instead.
+ * The Host headers of clients on this machine. A web page that reaches this machine by DNS
+ * rebinding sends its own domain instead.
  */
 const LOOPBACK_HOST = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?$/i
-/** Headers of proxies, any of which means that the client is not the one that connected. */
+/** Headers of proxies. Any of them means that the client is not the host that connected. */
 const FORWARDING = [
   'forwarded',
   'via',

@@ -52,7 +52,7 @@ async function toView(
     name,
     enabled,
     ...toShown(channels.targetOf(channel)),
-    // A fallback that was deleted is none.
+    // A fallback channel that was deleted is left out.
     fallback: fallback === null || channels.find(fallback) === null ? null : fallback,
     max_per_minute: maxPerMinute,
     template,
@@ -68,7 +68,7 @@ const toShown = (target: Target | null) => ({
   channel: target?.type === 'slack_bot' ? target.channel : null,
 })
 
-/** A notice that looks like that of a rule. */
+/** A test notice that looks like that of a rule. */
 function sample(): LoggedTransition {
   const atMs = Date.now()
   const id = randomUUID()

@@ -12,7 +12,7 @@ const ProviderParams = Type.Object({ provider: Type.String({ minLength: 1, maxLe
 
 const COOKIE = 'OIDC_LOGIN'
 
-/** Lax, because the browser brings it back from the provider's page. */
+/** The cookie is `Lax`, because the browser sends it on the redirect from the provider's page. */
 const cookieOf = (value: string, { cookies }: Pick<Services, 'cookies'>): Cookie => ({
   name: COOKIE,
   value,
@@ -30,7 +30,7 @@ const toPage = (location: string, cookies: readonly Cookie[], actorId?: string) 
     ...(actorId === undefined ? {} : { actorId }),
   })
 
-/** The browser goes to the page, which shows the error; the audit trail has the outcome. */
+/** Redirects the browser to the page, which shows the error; the audit trail has the outcome. */
 function toLogin(error: unknown, services: Services) {
   if (!(error instanceof AppError)) throw error
   const { headers, cookies } = toPage(`${services.oidc.pageUrl}?login_error=${error.code}`, [

@@ -98,7 +98,7 @@ const ParsedQuery = Type.Object(
   { title: 'ParsedQuery' },
 )
 
-/** Attributes that are offered. */
+/** The most attributes that are suggested. */
 const MAX_OFFERED = 20
 
 type Fields = Pick<Services['events']['fields'], 'starting'>
@@ -112,7 +112,7 @@ async function complete(
   const found = completeQuery(line, at)
   const typed = line.slice(found.position, at)
   const completion = { ...found, expected: [...found.expected], names: [...found.names] }
-  // The language is known without the store.
+  // The language itself is suggested even when ClickHouse does not answer.
   const attributes =
     fields === null ? [] : await offered(found, typed, fields, signal).catch(() => [])
   return { ...completion, attributes: [...attributes] }
@@ -149,7 +149,7 @@ async function describe(
   { sources, events, signal }: Asking,
 ): Promise<Static<typeof ParsedQuery>> {
   const parsed = parseQuery(line)
-  // The attributes that are offered are those of all sources.
+  // Attributes are suggested from all sources, so a caller who is limited to some gets none.
   const known = sources === null ? events.fields : null
   const completion =
     position === undefined
@@ -161,7 +161,7 @@ async function describe(
   const asked = ofSources(query, sources)
   const mark = (excess: Excess | null) =>
     excess === null ? null : faultOf(excess.clause, excess.message)
-  // The language is known without the store.
+  // The syntax is checked even when ClickHouse does not answer.
   const refused = await events.refusedPattern(query, signal).catch(() => null)
   const error =
     mark(findExcess(asked)) ?? (refused === null ? null : faultOf(refused, REFUSED_PATTERN))

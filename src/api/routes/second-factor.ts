@@ -31,11 +31,11 @@ const RecoveryCodes = Type.Object(
   { title: 'RecoveryCodes' },
 )
 
-/** Secrets stay out of caches. */
+/** Prevents caching of replies with secrets. */
 const unkept = <T>(body: T): RouteReply<T> =>
   new RouteReply(body, { headers: { 'Cache-Control': 'no-store' } })
 
-/** Runs `work`, which checks the password of the user, within the limits of logins. */
+/** Runs `work`, which checks the user's password, within the login limits. */
 async function asSelf<T>(
   services: Services,
   { principal, head }: { readonly principal: Principal; readonly head: RequestHead },
@@ -50,7 +50,7 @@ const toProof = ({ current_password: currentPassword, code }: Static<typeof Proo
   code,
 })
 
-/** The second factor of the user who makes the request. */
+/** The routes for the second factor of the calling user. */
 export const secondFactorRoutes = [
   route({
     id: 'secondFactor',

@@ -34,7 +34,7 @@ const toView = (family: Family, current: string): Static<typeof SessionSchema> =
   is_current: family.id === current,
 })
 
-/** The logins of the user who makes the request. */
+/** The routes for the sessions of the calling user. */
 export const sessionRoutes = [
   route({
     id: 'listSessions',

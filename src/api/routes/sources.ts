@@ -55,7 +55,7 @@ function toSource(
   }
 }
 
-/** How sources are shown, with what is counted of them. */
+/** The view of sources, with their counts. */
 async function viewOf(
   sources: readonly Source[],
   { sourceStats }: Services,
@@ -98,7 +98,7 @@ async function create(
   return await view(source, services)
 }
 
-/** @throws AppError `not_found` for a source or an application that there is not */
+/** @throws AppError `not_found` when the source or application does not exist */
 async function change(
   name: string,
   {
@@ -140,7 +140,7 @@ function requireRows({ refusal, accepted, rejected, dropped, errors }: BodyResul
   })
 }
 
-/** @throws AppError `validation_error` for a zone that there is not */
+/** @throws AppError `validation_error` for an unknown time zone */
 function checkedZone(name: string | undefined): string | undefined {
   if (name === undefined || name === '') return undefined
   if (!isTimeZone(name))
@@ -185,7 +185,10 @@ async function upload(
   }
 }
 
-/** Says where to look: events of a file may be older than what a list shows by default. */
+/**
+ * The address of a list that shows the events of a file, which may be older than the default time
+ * range.
+ */
 function shownBy(source: string, span: BodyResult['span']) {
   if (span === null) return {}
   const from = new Date(span.fromMs).toISOString()
@@ -216,7 +219,7 @@ const UploadReply = Type.Object(
   { title: 'UploadResult' },
 )
 
-/** What a cursor of the list is good for. */
+/** The list that a cursor belongs to. */
 const SOURCE_LIST = { list: 'sources' }
 
 const isName = (value: unknown): value is string => typeof value === 'string'

@@ -16,7 +16,7 @@ import { createUserSockets, type SocketUser, type UserSocketDeps } from '../user
 import { createValidator, throwOnErrors, type FieldError } from '../validation.js'
 
 const Id = Type.String({ maxLength: 64 })
-/** A watermark names each shard. */
+/** A watermark contains a number for each shard. */
 const Watermark = Type.String({ maxLength: 2_048 })
 
 const Subscribe = Type.Object({
@@ -35,7 +35,7 @@ const MESSAGE_BYTES = 16_384
 /** A message has at most 256 Ki characters of rows, and is sent when nothing is buffered. */
 const BUFFERED_BYTES = 4 * 1024 * 1024
 const PING_MS = 20_000
-/** A slow client answers a ping behind what it has yet to read. */
+/** The idle timeout. A slow client answers a ping only after it has read what was sent before. */
 const IDLE_S = 240
 
 export interface TailSocketDeps {
@@ -44,7 +44,7 @@ export interface TailSocketDeps {
   readonly cursorKey: Buffer
 }
 
-/** The watermarks of clients are signed, so that none asks for more than it missed. */
+/** Watermarks are signed, so that a client cannot request more than it missed. */
 const WATERMARK = { list: 'tail' }
 
 export const toWatermark = (key: Buffer, position: TailPosition): string =>
@@ -108,7 +108,7 @@ function messageOfUrl(query: URLSearchParams): unknown {
   return { subscribe, ...(resume === undefined ? {} : { resume }) }
 }
 
-/** @returns undefined for what is no JSON */
+/** @returns undefined for a text that is not JSON */
 function parseMessage(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -117,7 +117,7 @@ function parseMessage(text: string): unknown {
   }
 }
 
-/** The subscription that a message names, even if it is wrong otherwise. */
+/** The id in a message, even if the message is invalid otherwise. */
 function idOf(message: unknown): string {
   const id: unknown = Object(Object(message).subscribe).id
   return typeof id === 'string' ? id.slice(0, 64) : ''

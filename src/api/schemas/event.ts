@@ -60,7 +60,7 @@ export const LIST_FIELD_NAMES = Object.keys(LIST_FIELDS).filter(
   (name): name is keyof typeof LIST_FIELDS => name in LIST_FIELDS,
 )
 
-/** An event in a list of which some fields were asked for. */
+/** An event in a list that contains only some fields. */
 export const EventPart = Type.Partial(Type.Object(LIST_FIELDS), {
   title: 'EventPart',
   description: 'the fields that `fields` names',

@@ -29,7 +29,7 @@ export const PageParameters = {
   cursor: Type.Optional(Type.String({ maxLength: 2_048 })),
 }
 
-/** Of a page: null at the end of the list. */
+/** The cursor of the next page; null at the end of the list. */
 export const NextCursor = Type.Union([Type.String(), Type.Null()])
 
 /** Reply of a list. */

@@ -28,7 +28,7 @@ export const Connector = Type.String({
 })
 export const Uuid = Type.String({ format: 'uuid' })
 
-/** Days of retention; null for none of its own. */
+/** Days of retention; null for the default. */
 export const RetentionDays = Type.Unsafe<RetentionClass | null>({
   type: ['integer', 'null'],
   enum: [...RETENTION_CLASSES, null],
@@ -37,7 +37,7 @@ export const RetentionDays = Type.Unsafe<RetentionClass | null>({
     'then RETENTION_DAYS_BY_SEVERITY, then RETENTION_DAYS say. A change holds for what is stored within a day.',
   examples: [30],
 })
-/** What is stored may be no class any more. */
+/** Stored days may belong to a class that no longer exists. */
 const StoredRetentionDays = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
   description: 'days after arrival when its events are dropped; null: it has none of its own',
 })

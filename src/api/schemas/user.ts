@@ -17,7 +17,7 @@ export const NewPassword = Type.String({
   examples: ['a new password of ann'],
 })
 
-/** A password to be checked; it need not fit the policy for new ones. */
+/** A password to check; it need not meet the policy for new ones. */
 export const GivenPassword = Type.String({
   minLength: 1,
   maxLength: MAX_GIVEN_CHARACTERS,
