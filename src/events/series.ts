@@ -67,6 +67,7 @@ interface QuickParams {
   readonly from: number
   readonly until: number
   readonly sources: readonly string[]
+  readonly now: number
   readonly limit: number
 }
 
@@ -92,18 +93,12 @@ const recentSql = statement<
   },
   { readonly occurrences: number }
 >('series_recent')
-const PAGE_SQL = {
-  second: statement<PageParams, BucketRow>('series_seconds'),
-  minute: statement<PageParams, BucketRow>('series_minutes'),
-  hour: statement<PageParams, BucketRow>('series_hours'),
-  day: statement<PageParams, BucketRow>('series_days'),
-} as const satisfies Record<Granularity, unknown>
-const NEWEST_SQL = {
-  second: statement<QuickParams & { readonly now: number }, QuickRow>('series_newest_seconds'),
-  minute: statement<QuickParams, QuickRow>('series_newest_minutes'),
-  hour: statement<QuickParams, QuickRow>('series_newest_hours'),
-  day: statement<QuickParams, QuickRow>('series_newest_days'),
-} as const satisfies Record<Granularity, unknown>
+const bucketsSql = statement<PageParams & { readonly rollup: Rollup }, BucketRow>('series_buckets')
+const minutesSql = statement<PageParams, BucketRow>('series_minutes')
+const secondsSql = statement<PageParams, BucketRow>('series_seconds')
+const newestSecondsSql = statement<QuickParams, QuickRow>('series_newest_seconds')
+const ROLLUPS = { minute: 'series_1m', hour: 'series_1h', day: 'series_1d' } as const
+type Rollup = (typeof ROLLUPS)[Coarser]
 
 const NOTHING: CounterRow = {
   debug: 0,
@@ -152,7 +147,7 @@ export function createSeries(store: Pick<Store, 'query'>, nowMs: () => number = 
       if (last < oldest) return { granularity, buckets: [], hasMore: false }
       const { sources, limit } = query
       const params = { from, until: last + step, sources, limit, offset: 0 }
-      const rows = await store.query(PAGE_SQL[granularity], params, options)
+      const rows = await readBuckets(store, granularity, params, options)
       const found = new Map(rows.map((row) => [row.bucket, row]))
       const filled = Array.from({ length: (last - from) / step + 1 }, (_, i) => {
         const bucket = from + i * step
@@ -161,6 +156,18 @@ export function createSeries(store: Pick<Store, 'query'>, nowMs: () => number = 
       return { granularity, buckets: filled, hasMore: from > oldest }
     },
   }
+}
+
+/** Minutes and seconds of a whole month are many, so theirs are found by the hours with occurrences. */
+async function readBuckets(
+  store: Pick<Store, 'query'>,
+  granularity: Granularity,
+  params: PageParams,
+  options: RequestOptions,
+): Promise<readonly BucketRow[]> {
+  if (granularity === 'second') return await store.query(secondsSql, params, options)
+  if (granularity === 'minute') return await store.query(minutesSql, params, options)
+  return await store.query(bucketsSql, { ...params, rollup: ROLLUPS[granularity] }, options)
 }
 
 /** The newest buckets of a granularity, from `from` on. */
@@ -238,13 +245,17 @@ class PageReader {
     const params = { from, until, sources, limit: wanted }
     if (granularity === 'second') {
       const timed = { ...params, now }
-      const rows = await this.#store.query(NEWEST_SQL.second, timed, this.#options)
+      const rows = await this.#store.query(newestSecondsSql, timed, this.#options)
       const isCertain = (rows[0]?.latest ?? 0) <= now + CLOCK_SKEW_S
       return { granularity, rows, from, isAll: rows.length < wanted, isCertain }
     }
     const soon = alignDown(now + CLOCK_SKEW_S, STEP_S.minute)
     const [rows, ahead] = await Promise.all([
-      this.#store.query(NEWEST_SQL[granularity], params, this.#options),
+      this.#store.query(
+        bucketsSql,
+        { ...params, rollup: ROLLUPS[granularity], offset: 0 },
+        this.#options,
+      ),
       this.#store.query(aheadSql, { from: soon }, this.#options),
     ])
     const isCertain = ahead[0]?.ahead === 0
@@ -297,7 +308,7 @@ class PageReader {
       limit: limit + 1,
       offset,
     }
-    const rows = await this.#store.query(PAGE_SQL[granularity], params, this.#options)
+    const rows = await readBuckets(this.#store, granularity, params, this.#options)
     return toPage(granularity, rows, limit)
   }
 
