@@ -56,9 +56,6 @@ const topSql = statement<
   },
   TotalsRow
 >('template_top')
-const oneSql = statement<{ readonly id: bigint; readonly ids: readonly bigint[] }, TotalsRow>(
-  'template_one',
-)
 const hoursSql = statement<{ readonly ids: readonly bigint[]; readonly limit: number }, BucketRow>(
   'template_hours',
 )
@@ -81,46 +78,42 @@ const PRIORITY_COLUMNS = [
 
 export function createTemplateStats(store: Pick<Store, 'query'>, directory: TemplateDirectory) {
   const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
+  /** The first templates in an order. A merged template counts for its target. */
+  const top = async (
+    {
+      limit,
+      ids = [],
+      sources = [],
+      order = 'occurrences',
+      firstSeenFromMs = 0,
+      firstSeenUntilMs,
+    }: TemplateQuery,
+    signal?: AbortSignal,
+  ): Promise<readonly TemplateView[]> => {
+    const params = {
+      ...mergedIds(directory),
+      ids: ids.flatMap((id) => aliases(directory.describe(id)?.id ?? id, directory)),
+      sources,
+      by_first_seen: order === 'first_seen' ? (1 as const) : (0 as const),
+      from_ms: firstSeenFromMs,
+      until_ms: firstSeenUntilMs ?? Number.MAX_SAFE_INTEGER,
+      limit,
+    }
+    const rows = await store.query(topSql, params, options(signal))
+    return rows
+      .map((row) => toView(row, directory.describe(row.template)))
+      .filter((view) => view !== null)
+  }
   return {
     /** The number of templates with occurrences; merged ones count as one. */
     known: async (signal?: AbortSignal): Promise<number> => {
       const rows = await store.query(knownSql, {}, options(signal))
       return new Set(rows.map(({ template }) => directory.describe(template)?.id ?? template)).size
     },
-    /** The first templates in an order. A merged template counts for its target. */
-    top: async (
-      {
-        limit,
-        ids = [],
-        sources = [],
-        order = 'occurrences',
-        firstSeenFromMs = 0,
-        firstSeenUntilMs,
-      }: TemplateQuery,
-      signal?: AbortSignal,
-    ): Promise<readonly TemplateView[]> => {
-      const params = {
-        ...mergedIds(directory),
-        ids: ids.flatMap((id) => aliases(directory.describe(id)?.id ?? id, directory)),
-        sources,
-        by_first_seen: order === 'first_seen' ? (1 as const) : (0 as const),
-        from_ms: firstSeenFromMs,
-        until_ms: firstSeenUntilMs ?? Number.MAX_SAFE_INTEGER,
-        limit,
-      }
-      const rows = await store.query(topSql, params, options(signal))
-      return rows
-        .map((row) => toView(row, directory.describe(row.template)))
-        .filter((view) => view !== null)
-    },
+    top,
     /** @returns null for a template that is unknown or has no stored occurrences */
-    one: async (id: string, signal?: AbortSignal): Promise<TemplateView | null> => {
-      const template = directory.describe(id)
-      if (template === null) return null
-      const params = { id: toNumber(template.id), ids: aliases(template.id, directory) }
-      const [row] = await store.query(oneSql, params, options(signal))
-      return row === undefined ? null : toView(row, template)
-    },
+    one: async (id: string, signal?: AbortSignal): Promise<TemplateView | null> =>
+      (await top({ limit: 1, ids: [id] }, signal))[0] ?? null,
     /** The newest hours with occurrences, ascending. */
     hours: async (id: string, limit: number, signal?: AbortSignal): Promise<readonly Bucket[]> => {
       const ids = aliases(directory.describe(id)?.id ?? id, directory)

@@ -42,6 +42,31 @@ export function takePage<T>(
   return { items, next_cursor: null, has_more: false }
 }
 
+/** A list that ClickHouse keeps. */
+interface StoredList<Row, At> {
+  readonly isPosition: (value: unknown) => value is At
+  /** Reads the first rows behind a position, those of the whole list for null. */
+  readonly read: (after: At | null, limit: number) => Promise<readonly Row[]>
+  readonly positionOf: (row: Row) => At
+}
+
+/**
+ * Reads one page of a list in ClickHouse by keyset. One row more than fits tells whether there are more.
+ *
+ * @throws AppError invalid_cursor
+ */
+export async function readPage<Row, At>(
+  { limit, cursor, filters, cursorKey }: PageQuery,
+  { isPosition: isOfList, read, positionOf }: StoredList<Row, At>,
+): Promise<Page<Row>> {
+  const after = cursor === undefined ? null : decodeCursor(cursorKey, filters, cursor, isOfList)
+  const rows = await read(after, limit + 1)
+  const items = rows.slice(0, limit)
+  const last = rows.length > limit ? items.at(-1) : undefined
+  const next = last === undefined ? null : encodeCursor(cursorKey, filters, positionOf(last))
+  return { items, next_cursor: next, has_more: next !== null }
+}
+
 interface Dated {
   readonly id: string
   readonly createdAtMs: number

@@ -1,10 +1,10 @@
 import { Type, type Static } from '@sinclair/typebox'
 
-import { ANY_ANOMALY, type AnomalyPosition, type AnomalyQuery } from '../../insights/store.js'
+import { ANY_ANOMALY, type AnomalyPosition } from '../../insights/store.js'
 import { anomaliesWithin, usualBars } from '../../insights/usual.js'
 import { explainSpan } from '../../insights/span-explanation.js'
 import { AppError } from '../../model/errors.js'
-import { decodeCursor, encodeCursor } from '../../records/cursor.js'
+import { readPage } from '../../records/page.js'
 import {
   EVENT_PARAMETERS,
   answered,
@@ -231,12 +231,9 @@ export const aiInsightRoutes = [
     errors: ['invalid_cursor', 'dependency_unavailable'],
     handle: async ({ query, signal }, { insights, cursorKey }) => {
       const { limit, cursor, at, ...filters } = query
-      const bound = { list: 'anomalies', at, ...filters }
-      const after = cursor === undefined ? null : decodeCursor(cursorKey, bound, cursor, isPosition)
-      const asked: AnomalyQuery = {
+      const asked = {
         ...ANY_ANOMALY,
         atMs: toMs(at, 'at') ?? ANY_ANOMALY.atMs,
-        after,
         states: filters.state ?? [],
         scopes: filters.scope ?? [],
         kinds: filters.kind ?? [],
@@ -245,17 +242,18 @@ export const aiInsightRoutes = [
         templates: filters.template_id ?? [],
         leastScore: filters.min_score,
         wholeOnly: filters.whole_only,
-        limit: limit + 1,
       }
-      const rows = await insights.anomalies(asked, signal)
-      const items = rows.slice(0, limit)
-      const last = rows.length > limit ? items.at(-1) : undefined
-      const position = last && { startedAtMs: last.startedAtMs, id: last.id }
-      return {
-        items: items.map((each) => toAnomalyView(each, (id) => insights.textOf(id))),
-        next_cursor: position === undefined ? null : encodeCursor(cursorKey, bound, position),
-        has_more: position !== undefined,
-      }
+      const page = await readPage(
+        { limit, cursor, filters: { list: 'anomalies', at, ...filters }, cursorKey },
+        {
+          isPosition,
+          read: async (after, most) =>
+            await insights.anomalies({ ...asked, after, limit: most }, signal),
+          positionOf: ({ startedAtMs, id }) => ({ startedAtMs, id }),
+        },
+      )
+      const items = page.items.map((each) => toAnomalyView(each, (id) => insights.textOf(id)))
+      return { ...page, items }
     },
   }),
   route({

@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 
-import { decodeCursor, encodeCursor } from '../../records/cursor.js'
+import { readPage } from '../../records/page.js'
 import type { Rule } from '../../alerting/rule.js'
 import { RuleFields } from '../../alerting/rule-fields.js'
 import { inOrder } from '../../alerting/rules.js'
@@ -245,21 +245,20 @@ export const alertRuleRoutes = [
     errors: ['not_found', 'invalid_cursor', 'dependency_unavailable'],
     handle: async ({ params: { id }, query: { limit, cursor } }, services) => {
       const { alertLog, alertRules, cursorKey, deliveriesOf } = services
-      const filters = { list: 'alert-history', id }
-      const before =
-        cursor === undefined ? null : decodeCursor(cursorKey, filters, cursor, isHistoryPosition)
-      const found = await alertLog.history(id, before, limit + 1)
+      const page = await readPage(
+        { limit, cursor, filters: { list: 'alert-history', id }, cursorKey },
+        {
+          isPosition: isHistoryPosition,
+          read: async (before, most) => await alertLog.history(id, before, most),
+          positionOf: (one) => [one.atMs, one.id] as const,
+        },
+      )
       // A deleted rule keeps its history.
-      if (found.length === 0 && before === null) alertRules.get(id)
-      const shown = found.slice(0, limit)
-      const last = shown.at(-1)
-      const deliveries = await deliveriesOf(shown.flatMap(noticesOf).map((notice) => notice.id))
-      const hasMore = found.length > limit && last !== undefined
-      return {
-        items: shown.map((one) => toTransition(one, deliveries)),
-        next_cursor: hasMore ? encodeCursor(cursorKey, filters, [last.atMs, last.id]) : null,
-        has_more: hasMore,
-      }
+      if (page.items.length === 0 && cursor === undefined) alertRules.get(id)
+      const deliveries = await deliveriesOf(
+        page.items.flatMap(noticesOf).map((notice) => notice.id),
+      )
+      return { ...page, items: page.items.map((one) => toTransition(one, deliveries)) }
     },
   }),
   route({

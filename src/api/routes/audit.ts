@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { AuditRecord } from '../../records/audit-record.js'
-import { decodeCursor, encodeCursor } from '../../records/cursor.js'
+import { readPage } from '../../records/page.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
 import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
@@ -68,17 +68,16 @@ export const auditRoutes = [
     handle: async ({ query, signal }, { auditTrail, cursorKey }) => {
       const { limit, cursor, action: actions = [], actor_id: actors = [] } = query
       const filters = { list: 'audit', actions, actors }
-      const after =
-        cursor === undefined ? null : decodeCursor(cursorKey, filters, cursor, isPosition)
-      const rows = await auditTrail.page({ actions, actors, after, limit: limit + 1 }, signal)
-      const items = rows.slice(0, limit)
-      const last = rows.length > limit ? items.at(-1) : undefined
-      const position = last && { seq: last.seq, id: last.id }
-      return {
-        items: items.map(toView),
-        next_cursor: position === undefined ? null : encodeCursor(cursorKey, filters, position),
-        has_more: position !== undefined,
-      }
+      const page = await readPage(
+        { limit, cursor, filters, cursorKey },
+        {
+          isPosition,
+          read: async (after, most) =>
+            await auditTrail.page({ actions, actors, after, limit: most }, signal),
+          positionOf: ({ seq, id }) => ({ seq, id }),
+        },
+      )
+      return { ...page, items: page.items.map(toView) }
     },
   }),
 ]

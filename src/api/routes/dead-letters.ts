@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
+import { readPage } from '../../records/page.js'
 import type { DeadLetter, DeadLetterPosition } from '../../model/dead-letter.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
 import { MAX_REPLAYED } from '../../records/replay.js'
@@ -68,17 +69,16 @@ export const deadLetterRoutes = [
     handle: async ({ query, signal }, { deadLetters, cursorKey }) => {
       const { limit, cursor, reason: reasons = [], source: sources = [] } = query
       const filters = { list: 'dead-letters', reasons, sources }
-      const after =
-        cursor === undefined ? null : decodeCursor(cursorKey, filters, cursor, isPosition)
-      const letters = await deadLetters.page({ reasons, sources, after, limit: limit + 1 }, signal)
-      const items = letters.slice(0, limit)
-      const last = letters.length > limit ? items.at(-1) : undefined
-      const position = last && { receivedAtMs: last.receivedAtMs, id: last.id }
-      return {
-        items: items.map(toView),
-        next_cursor: position === undefined ? null : encodeCursor(cursorKey, filters, position),
-        has_more: position !== undefined,
-      }
+      const page = await readPage(
+        { limit, cursor, filters, cursorKey },
+        {
+          isPosition,
+          read: async (after, most) =>
+            await deadLetters.page({ reasons, sources, after, limit: most }, signal),
+          positionOf: ({ receivedAtMs, id }) => ({ receivedAtMs, id }),
+        },
+      )
+      return { ...page, items: page.items.map(toView) }
     },
   }),
   route({
