@@ -1,16 +1,20 @@
 /*
- * How a run finds its anomalies, with the files that do it:
+ * How a run finds its anomalies, and in which files:
  *
  * 1. Each source, its severities and templates are series of hourly counts (here).
- * 2. What an hour had in the three weeks before, by time of day and kind of day, times the level of the last five days, is
- *    what is expected; how much counts vary around it says how much one more or less surprises (baseline.ts,
- *    rolling-baseline.ts, negative-binomial.ts). Clocks are those of the senders (week-clock.ts).
- * 3. Sums of 1 to 24 hours that surprise, and that no job, repetition or usual burst explains, are notices (evidence.ts).
- * 4. Notices and the hours beside them that deviate are one anomaly, for at most five days (anomalies.ts). Errors that were
- *    never seen are anomalies, too (new-errors.ts).
- * 5. Anomalies of one source, direction and time are one group (anomaly-groups.ts), whose gravity says what alerts (gravity.ts).
+ * 2. The expected count of an hour is its mean over the last three weeks, by hour of day and kind
+ * of day, times the level of the last five days. The variance of the counts gives the surprise of a
+ * deviation (baseline.ts, rolling-baseline.ts, negative-binomial.ts). Hours of day are those of the
+ * senders' clocks (week-clock.ts).
+ * 3. Surprising sums of 1 to 24 hours that no job, repetition or usual burst explains are notices
+ * (evidence.ts).
+ * 4. Notices and the deviating hours beside them form an anomaly of at most five days
+ * (anomalies.ts). Errors that were never seen are anomalies too (new-errors.ts).
+ * 5. Anomalies of one source, direction and time form a group (anomaly-groups.ts), whose gravity
+ * decides about alerts (gravity.ts).
  *
- * None of it depends on counts after an anomaly's end, so whoever asks, in whatever order, gets the same.
+ * No step depends on counts after an anomaly's end, so the result does not depend on when it is
+ * computed.
  */
 
 import { hashId } from '../lib/hash.js'
@@ -58,10 +62,12 @@ export interface SnapshotFacts extends Agreement {
   readonly dataAgeHours: number
 }
 
-/** What severities and templates are part of. */
+/** The source that a severity or template belongs to. */
 interface Whole {
   readonly presence: Float64Array
-  /** Its clock, which is that of its parts: they have fewer messages to tell it by. */
+  /**
+   * Its clock, which its parts use too, because they have too few messages to estimate their own.
+   */
   readonly shifts: readonly number[]
 }
 
@@ -77,7 +83,10 @@ const MODEL_VERSION = 'insights-1'
 const NEARLY_ALL = 0.9
 const MAX_SHOWN = 200
 const ERROR_AT = SEVERITIES.indexOf('ERROR')
-/** A new template is new to the two weeks before, and sources with many are told from the two weeks before these. */
+/**
+ * A template is new if it did not occur in the two weeks before. The two weeks before those show
+ * which sources often have new templates.
+ */
 const NEW_ERRORS_FROM = 13 * DAY_HOURS
 
 /**
@@ -108,7 +117,7 @@ export class Analysis {
     this.#severities = SEVERITIES.map(() => new Float64Array(length))
   }
 
-  /** Those found so far, and earlier ones that they may be part of. */
+  /** The anomalies found so far, and earlier ones that they may belong to. */
   get found(): readonly FoundAnomaly[] {
     const { startHour } = this.#frame
     const newErrors = notableErrors(this.#newErrors).map(({ finding, ...key }) =>
@@ -209,13 +218,13 @@ export class Analysis {
     }
   }
 
-  /** What the hours so far are too few for. */
+  /** What cannot be found yet, because the history is too short. */
   #learning(): readonly Learning[] {
     const { startHour, hours } = this.#frame
     const begins = this.#total.findIndex((count) => count > 0)
     if (begins === -1) return LEARNED.map((finds) => ({ finds, fromMs: null }))
     const needed: Record<Learning['finds'], number> = {
-      // An hour is judged when it is over.
+      // An hour is evaluated when it is over.
       anomalies: judgedFrom(begins, startHour) + 1,
       anomalies_of_weekends: judgedFrom(begins, startHour, (isOfWeekend) => isOfWeekend) + 1,
       new_templates: knownNewFrom(begins),
@@ -229,7 +238,7 @@ export class Analysis {
   }
 
   /**
-   * @param whole what it is part of, by default only of itself
+   * @param whole the whole that the series is part of, by default itself
    * @returns its clock
    */
   #analyse(

@@ -24,7 +24,7 @@ export interface Finding {
   readonly to: number
   /** The hour at whose end it was detected. */
   readonly noticedAt: number
-  /** It reaches the end of the whole hours. */
+  /** Whether it lasts until the end of the whole hours. */
   readonly isOngoing: boolean
   readonly observed: number
   readonly expected: number
@@ -32,11 +32,11 @@ export interface Finding {
   readonly range: readonly [least: number, most: number]
   /** Standard deviations of a normal distribution that are as unlikely, at most 50. */
   readonly score: number
-  /** What it was up to each of its hours, the last one included. */
+  /** Its state at each of its hours, the last one included. */
   readonly course: readonly Progress[]
 }
 
-/** An anomaly as it was at an earlier end of it. */
+/** The state of an anomaly at an earlier hour. */
 export type Progress = Pick<Finding, 'to' | 'observed' | 'expected' | 'score'>
 
 export interface DetectOptions {
@@ -44,16 +44,22 @@ export interface DetectOptions {
   readonly from: number
   /** Whole hours; a count at this index is of the running hour. */
   readonly hours: number
-  /** Counts that tell from when on the series is known, by default its own; zeros before are no data. */
+  /**
+   * Counts that show when the data begin, by default those of the series; earlier zeros are missing
+   * data.
+   */
   readonly presence?: Float64Array
-  /** The clock of a whole that the series is part of, as `Found` has it; by default its own. */
+  /** The clock of the whole that the series is part of (see `Found`); by default its own. */
   readonly shifts?: readonly number[]
 }
 
 export interface Found {
   /** In the order in which they begin. */
   readonly findings: readonly Finding[]
-  /** Hours by which the clock of a day is ahead of that of its baseline, for all days that were looked at. */
+  /**
+   * Hours by which the clock of a day is ahead of that of its baseline, for all days that were
+   * analysed.
+   */
   readonly shifts: readonly number[]
 }
 
@@ -62,24 +68,25 @@ export const GAP_HOURS = 3
 const MAX_SCORE = 50
 /** Half the width of a 99 % interval, in standard deviations. */
 export const WIDTH_99 = 2.576
-/** Least difference of a day's sum from the one before, as an anomaly makes it. */
+/** The least difference between the sums of two days in a row that an anomaly causes. */
 const LEAST_DIFFERENCE = 10
 
 /**
  * Finds the spans of a series that its past does not explain.
  *
- * For each hour the sums of the last 1, 2, 3, 6, 12 and 24 hours are compared with their seasonal baseline; the
- * shortest span beyond the threshold is a notice (evidence.ts). An anomaly begins with the hours of a notice that
- * deviate, and goes on over further notices and over hours that still deviate, until four hours in a row do not, or to
- * the midnight after five whole days. After these, nothing begins before a gap: what lasts is the new usual.
+ * For each hour the sums of the last 1, 2, 3, 6, 12 and 24 hours are compared with their seasonal
+ * baseline; the shortest span beyond the threshold is a notice (evidence.ts). An anomaly begins
+ * with the deviating hours of a notice. It continues over further notices and deviating hours until
+ * four hours in a row do not deviate, or to the midnight after five whole days. After five days no
+ * anomaly begins before a gap, because a lasting level is the new normal.
  *
- * A finding is a function of the counts up to its end: notices depend on four weeks up to their hour, and what began
- * before the days that are looked at has ended when the reported ones begin.
+ * A finding is a function of the counts up to its end: notices depend on the four weeks up to their
+ * hour, and anomalies that began before the analysed days have ended when the reported days begin.
  */
 export const findAnomalies = (hours: Hours, options: DetectOptions): readonly Finding[] =>
   findWithEarlier(hours, options).findings.filter(({ to }) => to > options.from)
 
-/** Those that `findAnomalies` finds, and what it knows of earlier ones. */
+/** The anomalies that `findAnomalies` returns, together with earlier ones. */
 export function findWithEarlier(hours: Hours, options: DetectOptions): Found {
   if (options.from >= hours.counts.length || !mayHaveAnomalies(hours.counts))
     return { findings: [], shifts: [] }
@@ -126,7 +133,7 @@ interface Run {
   readonly isUp: boolean
   readonly from: number
   readonly noticedAt: number
-  /** The ends that it had, and the greatest score of its notices up to each. */
+  /** Its earlier ends, each with the greatest score of its notices up to then. */
   readonly steps: Step[]
 }
 
@@ -146,7 +153,7 @@ function runsOf(series: Series, from: number, isUp: boolean): readonly Finding[]
  *
  * lasting ─gap─▶ quiet ─notice─▶ open ─gap─▶ quiet;  open ─five days─▶ lasting
  *
- * It begins as lasting, so that no anomaly is taken to begin where the hours that are looked at do.
+ * The first state is `lasting`, so that no anomaly seems to begin with the first analysed hour.
  */
 class Runs {
   readonly #series: Series
@@ -156,7 +163,9 @@ class Runs {
   #isLasting = true
   /** The number of consecutive hours without a deviation. */
   #quiet = 0
-  /** Whether the last hours next to each other that deviate had a notice, their end, and that of such hours before. */
+  /**
+   * Whether the last run of deviating hours had a notice; its end, and the end of the run before.
+   */
   #isNoticed = true
   #activeTo = 0
   #lastTo = 0
@@ -197,7 +206,7 @@ class Runs {
     this.#activeTo = i + 1
     const [run, score] = [this.#run, notice?.score ?? 0]
     if (run !== null) {
-      // An hour like the usual ones is part of it only between others.
+      // An hour that does not deviate belongs to the anomaly only between deviating ones.
       if (deviates(this.#series, i, this.#isUp))
         run.steps.push({ to: i + 1, score: Math.max(run.steps.at(-1)?.score ?? 0, score) })
     } else if (notice !== null && !this.#isLasting && this.#isOfItsOwn(i, notice))
@@ -211,7 +220,7 @@ class Runs {
   }
 }
 
-/** The hour is a midnight after five whole days of the anomaly. */
+/** Whether an hour is the midnight after five whole days of the anomaly. */
 const isOver = ({ from }: Run, i: number): boolean =>
   i >= (Math.ceil(from / DAY_HOURS) + LASTING_DAYS) * DAY_HOURS
 
@@ -222,7 +231,7 @@ interface Opening {
   readonly lastTo: number
 }
 
-/** It begins with the first hour of the notice's span that deviates. */
+/** An anomaly that begins with the first deviating hour of the notice's span. */
 function opened(series: Series, i: number, { notice, isUp, lastTo }: Opening): Run {
   let from = Math.max(lastTo, i + 1 - notice.span)
   while (from < i && !deviates(series, from, isUp)) from++

@@ -1,9 +1,9 @@
 import { isRise, type InsightAnomaly } from '../model/insights.js'
 
-/** Share of a change from which on one contributor explains it. */
+/** From this share of a change on, a single contributor explains it. */
 export const MOSTLY = 0.8
 
-/** An anomaly, and what it was up to each of its hours. */
+/** An anomaly, and its state at each of its hours. */
 export interface FoundAnomaly {
   readonly anomaly: InsightAnomaly
   readonly course: readonly Course[]
@@ -20,7 +20,7 @@ type Course = Pick<InsightAnomaly, 'endedAtMs' | 'observed' | 'expected' | 'scor
  *
  * The group of an anomaly is the one that was known at its end: like the anomaly itself it depends on nothing later.
  *
- * @param endedAfterMs those that ended earlier are left out of the result
+ * @param endedAfterMs anomalies that ended earlier are left out of the result
  */
 export function groupAnomalies(
   found: readonly FoundAnomaly[],
@@ -78,7 +78,7 @@ function groupKnown(anomalies: readonly InsightAnomaly[]): readonly InsightAnoma
   return withGravity(groupTemplates(grouped))
 }
 
-/** A leader is as grave as the gravest of its group. */
+/** Sets the gravity of each leader to the greatest one in its group. */
 export function withGravity<A extends InsightAnomaly>(anomalies: readonly A[]): readonly A[] {
   const gravest = new Map<string, number>()
   for (const { partOf, gravity } of anomalies)
@@ -107,7 +107,9 @@ function groupTemplates(anomalies: readonly InsightAnomaly[]): readonly InsightA
 const isSameDirection = (a: InsightAnomaly, b: InsightAnomaly): boolean =>
   isRise(a.kind) === isRise(b.kind)
 
-/** The two have one direction and overlap for more than half of the shorter one. */
+/**
+ * Whether two anomalies have the same direction and overlap for more than half of the shorter one.
+ */
 function coincide(a: InsightAnomaly, b: InsightAnomaly): boolean {
   if (!isSameDirection(a, b)) return false
   const overlap = Math.min(a.endedAtMs, b.endedAtMs) - Math.max(a.startedAtMs, b.startedAtMs)

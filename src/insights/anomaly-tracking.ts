@@ -23,8 +23,9 @@ export const anomaliesSince = (sinceMs: number): AnomalyQuery => ({
 })
 
 /**
- * Gives each anomaly of a run the id, beginning and time of detection of the stored one that it continues. The id of
- * an anomaly is made of its beginning, so it is its own unless events that arrived late moved that.
+ * Gives each anomaly of a run the id, beginning and time of detection of the stored one that it
+ * continues. An id is computed from the beginning, so it stays the same unless late events move the
+ * beginning.
  */
 export function trackAnomalies(
   found: readonly InsightAnomaly[],
@@ -59,7 +60,10 @@ export function trackAnomalies(
   })
 }
 
-/** The snapshot of a run with the ids of the stored anomalies; `tracked` are those of the run, in its order. */
+/**
+ * Replaces the ids in the snapshot of a run by those of the stored anomalies; `tracked` has the
+ * anomalies of the run, in its order.
+ */
 export function withKnownIds(
   snapshot: InsightSnapshot,
   found: readonly InsightAnomaly[],

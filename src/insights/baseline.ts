@@ -10,7 +10,7 @@ import { cellsOf, clockOf } from './week-clock.js'
 export interface Baseline {
   /** Expected counts at level 1: the 24 hours of a working day, then those of a day of the weekend. */
   readonly profile: readonly number[]
-  /** Hours that the weekends of its senders begin before those in UTC. */
+  /** Hours by which the senders' weekends begin before those in UTC. */
   readonly ahead: number
   /** φ of one hour. */
   readonly dispersion: number
@@ -18,7 +18,9 @@ export interface Baseline {
   readonly clumping: number
   /** Relative error of the level of a day. */
   readonly levelError: number
-  /** Days that the profile of a working day is the mean of, and that of a day of the weekend; 0 = unknown. */
+  /**
+   * The number of days averaged in the profiles of a working day and of a weekend day; 0 = unknown.
+   */
   readonly days: readonly [working: number, weekend: number]
   /** Whole days of the training. */
   readonly trained: number
@@ -26,14 +28,20 @@ export interface Baseline {
   readonly emptyShare: number
   /** Autocorrelation of the deviations at lag 1, 0..1. */
   readonly correlation: number
-  /** Surprise that single hours, and sums of six, reached four times in the training; at least 0. */
+  /**
+   * The surprise that single hours, and sums of six hours, reached four times in the training; at
+   * least 0.
+   */
   readonly usualUp: UsualSurprise
   readonly usualDown: UsualSurprise
-  /** Excess that bursts reached four times in the training; 0 = no bursts. */
+  /** The excess that bursts reached four times in the training; 0 = no bursts. */
   readonly usualBurst: number
-  /** Excess of the second greatest burst, where two would be anomalies of another series; 0 = none. */
+  /**
+   * The excess of the second greatest burst, if both would be anomalies in a series without bursts;
+   * 0 = none.
+   */
   readonly burst: number
-  /** Length of a run of hours with outstandingly many messages: at least four runs in the training were as long. */
+  /** The length that runs of outstandingly busy hours reached four times in the training. */
   readonly usualRun: number
 }
 
@@ -48,7 +56,10 @@ export interface Fitted {
   readonly levels: readonly number[]
 }
 
-/** Days of training that a profile by hour needs; so many of each that one of working days and weekends needs. */
+/**
+ * Days of training that an hourly profile needs; a profile with weekends needs as many of each kind
+ * of day.
+ */
 const DAILY_FROM_DAYS = 3
 const WEEKLY_FROM_DAYS = 1
 const MAX_DAYS = 60
@@ -61,33 +72,43 @@ const LEVEL_DAYS = 5
 const HOUR_CAP = 4
 /** The median of the chi-squared distribution with one degree of freedom. */
 const MEDIAN_OF_SQUARE = 0.455
-/** The share of squares that is kept, and their mean under the chi-squared distribution with one degree of freedom. */
+/**
+ * The share of the squares that a trimmed mean keeps, and the mean of those under the chi-squared
+ * distribution with one degree of freedom.
+ */
 const TRIMMED_SHARE = 0.8
 const TRIMMED_MEAN_OF_SQUARE = 0.44
 /**
- * Surprise from which on a span is an anomaly. Of 8,760 hours a year, some 2 independent spans and ten series a source
- * one in 175,000 may be a false alarm: 4.4 standard deviations.
+ * The surprise from which on a span is an anomaly. With 8,760 hours a year, some 2 independent
+ * spans and ten series a source, this allows one false alarm in 175,000 tests: 4.4 standard
+ * deviations.
  */
 export const NOTABLE = 4.4
 const USUAL_TIMES = 4
-/** Hours of less surprise than this are no part of `usualUp`, `usualDown`, `usualBurst` and `usualRun`. */
+/**
+ * Hours with less surprise than this do not count for `usualUp`, `usualDown`, `usualBurst` and
+ * `usualRun`.
+ */
 export const OUTSTANDING = 2.5
 /** Up to this many values insertion sort is faster than quickselect. */
 const INSERTION_MOST = 64
-/** Below this surprise the normal approximation is near enough. */
+/** Below this surprise the normal approximation is accurate enough. */
 const NEAR = 1.5
 /** Outstanding hours with fewer hours between them are one episode. */
 const EPISODE_HOURS = 4
 const SIX = 6
 const lastSix = new Float64Array(SIX)
-/** Hours with smaller means than this are no part of the estimate of φ. */
+/** Hours with smaller means are left out of the estimate of φ. */
 const TELLING_MEAN = 1
 const UNKNOWN_DISPERSION = 0.35
 const LEAST_DISPERSION = 0.05
-/** Relative error of a level of which nothing is known, and the days that its estimate counts for. */
+/** The prior of a level's relative error, and its weight in days. */
 const USUAL_LEVEL_ERROR = 0.06
 const LEVEL_ERROR_WEIGHT = 4
-/** κ and φ are told apart where the busier half of the hours has this multiple of the quieter half's mean. */
+/**
+ * κ and φ can be separated when the mean of the busier half of the hours is at least this multiple
+ * of the quieter half's.
+ */
 const APART = 1.5
 const MAX_DISPERSION = 4
 
@@ -142,7 +163,7 @@ export function fitBaseline(hours: Hours, from: number, to: number, until = to):
   }
 }
 
-/** How many times the variance of the sum of a span is that of hours without autocorrelation (at lag 1). */
+/** The factor by which autocorrelation (at lag 1) increases the variance of a span's sum. */
 export function sharedOver(span: number, correlation: number): number {
   let shared = 1
   for (let lag = 1; lag < span && correlation ** lag > 0.01; lag++)
@@ -242,13 +263,13 @@ interface Levels {
   readonly levels: readonly number[]
   /** Robust variance of the days of the training around their levels, as shares of these. */
   readonly deviance: number
-  /** What a Poisson number of a day would have of it. */
+  /** The part of it that Poisson counts would have. */
   readonly sampling: number
 }
 
 /**
- * The level of a day is the median ratio of count to profile over the five days before it. A level shift is the
- * new level after three days.
+ * The level of a day is the median ratio of count to profile over the five days before it. After
+ * three days a level shift becomes the new level.
  *
  * @returns the levels from the day of `from` to that of `until`
  */
@@ -314,8 +335,8 @@ function spreadOf({ counts, startHour }: Hours, options: SpreadOptions): Spread 
 }
 
 /**
- * Of the surprises in `values`, the means in `scratch` and the differences from them in `means`, which `spreadOf` leaves;
- * overwrites them.
+ * The usual surprises and bursts, computed from what `spreadOf` leaves behind: surprises in
+ * `values`, means in `scratch` and differences from them in `means`. The arrays are overwritten.
  */
 function usualsOf(n: number, spread: Spread & Pick<Baseline, 'levelError'>): Usuals {
   const usualBurst = usual(n, 1, means)
@@ -334,7 +355,10 @@ function usualsOf(n: number, spread: Spread & Pick<Baseline, 'levelError'>): Usu
   }
 }
 
-/** The greatest difference from a mean that an hour adds to a sum: one hour says little about those next to it. */
+/**
+ * The greatest difference from the mean that an hour adds to a sum, because one extreme hour says
+ * little about its neighbours.
+ */
 export const mostOfHour = (
   { clumping, dispersion, levelError }: Pick<Baseline, 'clumping' | 'dispersion' | 'levelError'>,
   mean: number,
@@ -357,15 +381,15 @@ function sumSixHours(n: number, spread: Spread & Pick<Baseline, 'levelError'>): 
   }
 }
 
-/** Needs no logarithm near the mean, where most hours are. */
+/** An approximation that needs no logarithm near the mean, where most hours are. */
 function roughSurprise(count: number, mean: number, dispersion: number): number {
   const rough = (count - mean) / Math.sqrt(mean + (dispersion * mean) ** 2 + 0.05)
   return Math.abs(rough) < NEAR ? rough : surprise(count, mean, dispersion)
 }
 
 /**
- * The fourth greatest of the `sizes` that episodes reached; an episode is a run of hours whose surprise, in `values`,
- * stands out. One long outage is one episode, so it does not hide the next.
+ * The fourth greatest size among the episodes; an episode is a run of hours whose surprise, in
+ * `values`, is outstanding. One long outage is one episode, so it does not hide the next.
  */
 function usual(n: number, sign: 1 | -1, sizes: Float64Array): number {
   const most = greatest.fill(0)
@@ -414,7 +438,7 @@ type Dispersion = Pick<Baseline, 'dispersion' | 'clumping'>
  * Source: McCullagh and Nelder, Generalized Linear Models, 1989, section 6.2 (variance functions of clustered counts).
  */
 function dispersionOf(n: number): Dispersion {
-  // A short training says little about the spread, so the least φ falls with its length.
+  // A short training estimates the spread badly, so the lower bound of φ falls with its length.
   const least = Math.max(LEAST_DISPERSION, 0.2 / Math.sqrt(Math.max(1, n / DAY_HOURS)))
   let known = 0
   for (let i = 0; i < n; i++) if ((means[i] ?? 0) >= TELLING_MEAN) scratch[known++] = means[i] ?? 0
@@ -431,7 +455,7 @@ function dispersionOf(n: number): Dispersion {
   return { dispersion: Math.min(MAX_DISPERSION, Math.max(least, dispersion)), clumping }
 }
 
-/** The mean of the smallest values in `scratch`; unlike a median it is right for small counts, too. */
+/** The mean of the smallest values in `scratch`; unlike a median it also works for small counts. */
 function trimmedMean(n: number): number {
   quantileOf(scratch, n, TRIMMED_SHARE)
   const kept = Math.round(TRIMMED_SHARE * n)

@@ -4,12 +4,15 @@ import { surprise } from './negative-binomial.js'
 import { expectedCounts, type RollingBaseline } from './rolling-baseline.js'
 import { cellsOf } from './week-clock.js'
 
-/** The counts of a series beside what its past lets expect, as sums from any hour to any other. */
+/** The counts of a series and their expected values, with prefix sums for any span. */
 export interface Series extends RollingBaseline {
   readonly hours: Hours
   /** Expected counts from `from` on; 0 where nothing is expected yet. */
   readonly means: Float64Array
-  /** Prefix sums from `from` on: counts, counts limited to what one hour may add, means, and squared means. */
+  /**
+   * Prefix sums from `from` on: counts, counts limited to what one hour may add, means, and squared
+   * means.
+   */
   readonly counted: Float64Array
   readonly limited: Float64Array
   readonly expected: Float64Array
@@ -24,19 +27,25 @@ export interface Notice {
   readonly score: number
 }
 
-/** The spread of few days is uncertain: with n of them the threshold is higher by so many nths. */
+/**
+ * The spread of few days is uncertain, so with n days of training the threshold is higher by the
+ * factor 1 + UNCERTAIN_DAYS / n.
+ */
 const UNCERTAIN_DAYS = 2
 /** Least multiple of the excess of the series' ordinary bursts. */
 const BEYOND_BURSTS = 1.5
-/** Least multiple of the surprise that the series reaches time and again. */
+/** Least multiple of the surprise that the series reaches repeatedly. */
 const BEYOND_USUAL = 1.8
 /**
- * In a series of bursts this many outstanding hours in a row are an anomaly, and this many more than its runs of bursts
- * usually have.
+ * In a series with bursts, this many outstanding hours in a row are an anomaly, if they also exceed
+ * its usual runs of bursts by this many.
  */
 const LASTING_HOURS = 3
 const BEYOND_RUNS = 2
-/** What each doubling of a burst adds to its score: under a Pareto tail of index 1.3, near 4.7 deviations. */
+/**
+ * The score that each doubling of a burst adds, derived from a Pareto tail of index 1.3 near 4.7
+ * deviations.
+ */
 const DOUBLING = 0.2
 /** Surprise from which on an hour next to an anomaly belongs to it. */
 const BELONGS = 2.2
@@ -50,14 +59,14 @@ const LAST_PART = 4
 const LEAST_DIFFERENCE = 10
 const LEAST_RISE = 1.4
 const LEAST_FALL = 0.65
-/** What is usual differs by this factor from one hour to the next where a job begins or ends. */
+/** Expected counts differ by this factor between neighbouring hours where a job begins or ends. */
 const EDGE = 2
 const WEEKS_COMPARED = 3
 /** A change of schedule repeats after these hours: the next day, after a weekend, the next week. */
 const REPEATS_AFTER = [DAY_HOURS, 2 * DAY_HOURS, 3 * DAY_HOURS, WEEK_HOURS] as const
 /** Hours by which a repetition may be later or earlier. */
 const JITTER = [0, 1, -1] as const
-/** What a repetition had at least, and at most, of the usual. */
+/** The least and the greatest ratio of a repetition to the usual count. */
 const AGAIN_RISE = 1.2
 const AGAIN_FALL = 0.8
 /** Hours without an anomaly between one and its repetition. */
@@ -129,7 +138,7 @@ export const sumOf = ({ counted, expected, squares }: Series, from: number, to: 
   squares: (squares[to] ?? 0) - (squares[from] ?? 0),
 })
 
-/** What a span of hours from one to before another is judged by. */
+/** The means by which a span of hours is evaluated. */
 export interface Judge {
   readonly baseline: Baseline
   /** φ of the span's sum. */
@@ -137,9 +146,10 @@ export interface Judge {
 }
 
 /**
- * φ of the sum of a span: of its hours, whose deviations are autocorrelated (first-order autoregression), of the error
- * of their profile, which is the mean of few days, and of the level's error, which nothing averages out. The effective
- * number of hours is (Σμ)²/Σμ²: where one hour has nearly all of the span, nothing averages out.
+ * φ of the sum of a span: of its hours, whose deviations are autocorrelated (first-order
+ * autoregression), of the error of their profile, which is the mean of few days, and of the level's
+ * error, which nothing averages out. The effective number of hours is (Σμ)²/Σμ², which is near 1
+ * when one hour has nearly all of the span's count.
  */
 export function judgeOf(series: Series, from: number, to: number, sum: Sum): Judge | null {
   const baseline = baselineOf(series, to - 1)
@@ -190,11 +200,11 @@ export function belongs(series: Series, i: number, isUp: boolean): boolean {
 }
 
 /**
- * Judges the spans that end at an hour. It depends on nothing but the counts of four weeks up to the hour, so it does
- * not matter when it is asked, or what was found before.
+ * Evaluates the spans that end at an hour. The result depends only on the counts of the four weeks
+ * up to the hour.
  */
 export function noticeAt(series: Series, end: number, isUp: boolean): Notice | null {
-  // The running hour is judged alone, and only for being too much: it can still grow.
+  // The current hour is evaluated alone and only for high counts, because its count still grows.
   const isRunning = end >= series.whole
   if (baselineOf(series, end) === null || (isRunning && !isUp)) return null
   for (const span of SPANS) {
@@ -210,14 +220,16 @@ export function noticeAt(series: Series, end: number, isUp: boolean): Notice | n
   return null
 }
 
-/** Whether the hours from one to another are an anomaly of their own, whatever was before. */
+/** Whether a span of hours is an anomaly regardless of earlier ones. */
 export function standsAlone(series: Series, from: number, end: number, isUp: boolean): boolean {
   if (!differs(series, from, end + 1, isUp)) return false
   const sum = from === end ? sumOf(series, end, end + 1) : limitedSum(series, from, end + 1)
   return scoreOf(series, { from, end, sum, isUp }) > 0
 }
 
-/** The surprise of a whole anomaly; where bursts are usual no hour counts for more than one of these. */
+/**
+ * The surprise of a whole anomaly. If bursts are usual, no hour counts for more than a usual burst.
+ */
 export function scoreOfWhole(
   series: Series,
   { from, to, isUp }: Pick<Span, 'from' | 'isUp'> & { readonly to: number },
@@ -232,11 +244,11 @@ export function scoreOfWhole(
     const most = mean + Math.max(baseline.burst, mostOfHour(baseline, mean))
     observed += Math.min(most, series.hours.counts[i] ?? 0)
   }
-  // Of fewer hours the notice says all.
+  // For fewer hours the score of the notice is enough.
   return out < LASTING_HOURS ? 0 : Math.abs(surpriseOf({ ...sum, observed }, judge))
 }
 
-/** Saves most spans the logarithms of `surprise`, and an object for their sums. */
+/** A cheap test that excludes most spans before `surprise` needs logarithms and an object. */
 function differs({ counted, expected }: Series, from: number, to: number, isUp: boolean): boolean {
   const count = (counted[to] ?? 0) - (counted[from] ?? 0)
   const mean = (expected[to] ?? 0) - (expected[from] ?? 0)
@@ -317,7 +329,10 @@ function scoreOfRise(series: Series, { from, end }: Span, { judge, deviations }:
 const leastScore = ({ trained }: Baseline): number =>
   NOTABLE * (1 + UNCERTAIN_DAYS / Math.max(1, trained))
 
-/** In a span of two hours a single outstanding hour contributes its surprise divided by √2. */
+/**
+ * The threshold of a span. In a span of two hours a single outstanding hour contributes its
+ * surprise divided by √2.
+ */
 function thresholdOf(baseline: Baseline, { from, end, isUp }: Span): number {
   const { hour, sixHours } = isUp ? baseline.usualUp : baseline.usualDown
   const span = end + 1 - from
@@ -326,8 +341,8 @@ function thresholdOf(baseline: Baseline, { from, end, isUp }: Span): number {
 }
 
 /**
- * It is explained by a job at one end of the span, inside or outside, that ran some minutes before or after its time: an
- * hour turned meanwhile.
+ * Whether a job at either end of the span explains it: one that ran some minutes early or late, and
+ * so fell into another hour.
  */
 function isBesideEdge(series: Series, { from, end, sum, isUp }: Span, judge: Judge): boolean {
   const usual = (i: number): number => usualOf(series, i, end)
@@ -339,7 +354,10 @@ function isBesideEdge(series: Series, { from, end, sum, isUp }: Span, judge: Jud
   return isEdge && isAlike(sum.observed, beside, { judge, isUp })
 }
 
-/** Two of the last three weeks had about as much in the same hours, by the clock of today: it is a weekly job. */
+/**
+ * Whether two of the last three weeks had similar counts in the same hours, by today's clock, as a
+ * weekly job has.
+ */
 function isWeekly(series: Series, { from, end, isUp }: Span, judge: Judge): boolean {
   const sums: number[] = []
   for (let week = 1; week <= WEEKS_COMPARED; week++) {
@@ -352,8 +370,8 @@ function isWeekly(series: Series, { from, end, isUp }: Span, judge: Judge): bool
 }
 
 /**
- * About the same hours of an earlier day deviated alike, and what lies between did not: a job that moved, a clock that
- * was shifted. That a steady series is silent again is not usual.
+ * Whether about the same hours of an earlier day deviated alike and the hours between did not: a
+ * job that moved, or a clock that was shifted. Repeated silence of a steady series is not accepted.
  */
 function isRepeated(series: Series, { from, end, sum, isUp }: Span, judge: Judge): boolean {
   const isSteady = judge.baseline.emptyShare <= STEADY_EMPTY_SHARE
@@ -368,7 +386,7 @@ function isRepeated(series: Series, { from, end, sum, isUp }: Span, judge: Judge
       if (Math.abs(difference) < LEAST_DIFFERENCE / 2) return false
       const apart = surpriseOf({ observed: before, expected: usual, squares: 0 }, judge)
       if (Math.abs(apart) < BELONGS) return false
-      // A day of the weekend has its part of what a working day had.
+      // On a weekend day, the count of a working day is scaled down.
       const asNow = usual < 1 ? before : (before * sum.expected) / usual
       const alike = by !== 0 ? asNow : isUp ? Math.max(before, asNow) : Math.min(before, asNow)
       return (
@@ -378,7 +396,7 @@ function isRepeated(series: Series, { from, end, sum, isUp }: Span, judge: Judge
   )
 }
 
-/** The counts of earlier hours, of which none adds more to a span than it may, and what is usual then. */
+/** The limited counts of earlier hours, and their expected counts. */
 function earlierSum(
   series: Series,
   { from, to, later }: Earlier,
@@ -397,7 +415,7 @@ function earlierSum(
 interface Earlier {
   readonly from: number
   readonly to: number
-  /** Hours to those that are compared with them. */
+  /** The distance in hours to the span that they are compared with. */
   readonly later: number
 }
 
@@ -410,7 +428,7 @@ const isAlike = (
   return Math.abs(score) < UNLIKE_EARLIER || isUp !== score > 0
 }
 
-/** Some hours in a row between two times do not deviate. */
+/** Whether there is a gap between two times: some hours in a row that do not deviate. */
 function isApart(series: Series, from: number, { end, isUp }: Pick<Span, 'end' | 'isUp'>): boolean {
   let quiet = 0
   for (let i = from; i <= end; i++) {
@@ -423,7 +441,7 @@ function isApart(series: Series, from: number, { end, isUp }: Pick<Span, 'end' |
   return false
 }
 
-/** What is usual in an hour by the baseline, level and clock of another one. */
+/** The expected count of an hour by the baseline, level and clock of another one. */
 function usualOf(series: Series, i: number, asAt: number): number {
   const baseline = baselineOf(series, asAt)
   const level = series.levels[Math.floor((asAt - series.from) / DAY_HOURS)] ?? 1

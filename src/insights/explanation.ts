@@ -15,20 +15,26 @@ interface Lengths {
 }
 
 const WEEKS_COMPARED = 3
-/** With fewer weeks an anomaly is compared with the days before. */
+/** With fewer weeks of history an anomaly is compared with the days before. */
 const LEAST_WEEKS = 2
 const DAYS_COMPARED = 6
-/** With no day, either, with the hours before: as many as it has, and at least so many. */
+/**
+ * Without a whole day it is compared with the hours before: as many as it has, but at least this
+ * many.
+ */
 const LEAST_BEFORE_HOURS = 6
 const MAX_CONTRIBUTIONS = 5
 /** Contributions below this share of the change are noise. */
 const LEAST_EXPLAINED = 0.02
-/** Errors beyond what was expected by more than so many standard deviations of a count are notably more. */
+/**
+ * Errors are notably more when they exceed the expected count by this many of its standard
+ * deviations.
+ */
 const NOTABLE_DEVIATIONS = 3
 
 /**
- * Compares an anomaly's span with what is usual then, the same hours of the weeks before: which templates, sources
- * and hosts changed most.
+ * Compares an anomaly's span with the same hours of the weeks before, and finds the templates,
+ * sources and hosts that changed most.
  */
 export async function explain(
   rollups: Rollups,
@@ -103,8 +109,9 @@ const lengthsOf = ({ earlier, from, until }: ComparedSpans): Lengths => ({
 })
 
 /**
- * The contributors that have notably more errors, then those whose change of rate is the greatest share of the change of the
- * sum, each greatest first: an outage has less of all else. Counts under the name '' belong to the sum only.
+ * The contributors to a change: first those with notably more errors, because in an outage
+ * everything else decreases, then those with the greatest share of the total change. Counts under
+ * the name '' only add to the total.
  */
 export function contributionsOf(
   counted: readonly ContributorCounts[],
@@ -138,7 +145,7 @@ export function contributionsOf(
     .slice(0, MAX_CONTRIBUTIONS)
 }
 
-/** How many errors there are beyond what the time before lets expect; 0 unless they are notably more. */
+/** The number of errors beyond the expected ones; 0 unless they are notably more. */
 function moreErrors({ errors }: ContributorCounts, { beforeHours, duringHours }: Lengths): number {
   if (errors === undefined) return 0
   const expected = (errors.before / beforeHours) * duringHours

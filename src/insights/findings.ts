@@ -1,4 +1,4 @@
-/* Anomalies in the form in which alert rules judge them. */
+/* Anomalies in the form that alert rules evaluate. */
 
 import { counted } from '../lib/counted.js'
 import type { Priority, Severity } from '../model/event.js'
@@ -27,9 +27,9 @@ export interface Finding {
   readonly endedAtMs: number
   /** End of the hour in which it was detected. */
   readonly detectedAtMs: number
-  /** How much it matters to people. */
+  /** The priority of the anomaly for people. */
   readonly priority: Priority
-  /** One line: what was observed, where, and what was expected. */
+  /** A line with the observed count, its place and the expected count. */
   readonly title: string
 }
 
@@ -64,7 +64,10 @@ export const findingsOf = (
       title: titleOf(each, textOf).slice(0, MAX_TITLE),
     }))
 
-/** An anomaly that began before its source was registered is of an uploaded past. */
+/**
+ * Whether an anomaly began after its source was registered. An earlier one is in an uploaded old
+ * file.
+ */
 function isOfLiveSource(
   sources: FindingDeps['sources'],
   { source, startedAtMs }: InsightAnomaly,

@@ -9,7 +9,10 @@ import { HOUR_MS } from '../model/time.js'
 const AHEAD_HOURS = 24
 const TRAINING_DAYS = 28
 const LEAST_DAYS = 4
-/** Days whose forecasts are made again to calibrate the width of the intervals, and those of them that come first. */
+/**
+ * The past days that are forecast again to calibrate the width of the intervals, and the number of
+ * the first of them, which only start the calibration.
+ */
 const TRIED_DAYS = 24
 const LEAST_TRIED_DAYS = 3
 /** Share of hours that the intervals are to contain. */
@@ -17,17 +20,20 @@ export const FORECAST_LEVEL = 0.9
 /** Half the width for that share under a normal distribution, without days to calibrate with. */
 const NORMAL_WIDTH = 1.645
 const LEAST_WIDTH = 1
-/** How far a day that the intervals missed by all its hours moves the share that the next ones aim at. */
+/**
+ * The step by which a day whose hours were all outside the intervals raises the target share of the
+ * next ones.
+ */
 const STEP = 0.12
 const MOST_SHARE = 0.995
 
 /**
- * Forecasts the next 24 hours by the seasonal baseline. The width of the intervals is what the forecasts of the last
- * days needed, so they contain their share whatever the distribution of the counts is. After days with anomalies,
- * which contained less, they aim higher, and after others lower.
+ * Forecasts the next 24 hours by the seasonal baseline. The width of the intervals is the one that
+ * the forecasts of the last days needed, so they contain their share for any distribution of the
+ * counts. The target share rises after days with anomalies and falls after others.
  *
- * @param whole how many whole hours there are; the forecast begins with the next one
- * Sources: split conformal prediction (Lei et al., Distribution-Free Predictive Inference, JASA 2018); adaptive
+ * @param whole the number of whole hours; the forecast begins with the next one Sources: split
+ * conformal prediction (Lei et al., Distribution-Free Predictive Inference, JASA 2018); adaptive
  * conformal inference (Gibbs and Candès, NeurIPS 2021).
  */
 export function forecastNext(hours: Hours, whole: number): Forecast {
@@ -55,7 +61,7 @@ export function forecastNext(hours: Hours, whole: number): Forecast {
 const usualAt = ({ profile, ahead }: Baseline, hour: number): number =>
   profile[cellsOf(ahead)[hour % WEEK_HOURS] ?? 0] ?? 0
 
-/** How many whole hours a forecast needs. @param begins index of the first occurrence */
+/** The number of whole hours that a forecast needs. @param begins index of the first occurrence */
 export const forecastFrom = (begins: number): number =>
   (Math.ceil(begins / DAY_HOURS) + LEAST_DAYS) * DAY_HOURS
 
@@ -70,7 +76,7 @@ function fitUntil(hours: Hours, firstDay: number, day: number): Fit {
   return { baseline, level: levels.at(-1) ?? 1 }
 }
 
-/** By day the absolute surprises of its hours under the forecast that the days before it give. */
+/** For each day, the absolute surprises of its hours under the forecast from the days before it. */
 function tryDays(hours: Hours, firstDay: number, today: number): readonly (readonly number[])[] {
   const tried: number[][] = []
   for (let day = Math.max(firstDay + LEAST_DAYS, today - TRIED_DAYS); day < today; day++) {
@@ -97,7 +103,10 @@ interface Calibration {
   readonly coverage: number | null
 }
 
-/** Judges each day by the width that the days before it give, and aims the next width by how that went. */
+/**
+ * Checks each day against the interval width from the days before it, and adapts the target of the
+ * next width.
+ */
 function calibrate(tried: readonly (readonly number[])[]): Calibration {
   let [level, covered, all] = [FORECAST_LEVEL, 0, 0]
   for (const [i, day] of tried.entries()) {

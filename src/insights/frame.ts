@@ -12,15 +12,15 @@ export interface Hours {
 export interface Frame {
   /** Hours since 1970, a midnight in UTC. */
   readonly startHour: number
-  /** Whole hours. Counts may have one hour more: the running one, as far as it has come. */
+  /** The number of whole hours. Counts may have one more: the current hour so far. */
   readonly hours: number
 }
 
-/** An anomaly is over after so many whole days: what lasts longer is the new usual. */
+/** The longest duration of an anomaly in whole days. A longer change is the new normal. */
 export const LASTING_DAYS = 5
 /**
- * Days before the first reported one in which anomalies begin that reach it: one that began on the first of them has
- * ended by then.
+ * Days before the first reported one in which an anomaly may begin that reaches it. Any earlier
+ * anomaly has ended by then.
  */
 export const LEAD_DAYS = LASTING_DAYS + 1
 const REPORTED_DAYS = 5

@@ -16,16 +16,19 @@ type Graded = Pick<
   readonly severity: Severity | null
 }
 
-/** The first occurrence of a CRITICAL message has at least this gravity. */
+/** The least gravity of the first occurrence of a CRITICAL message. */
 const NEW_CRITICAL = 10
-/** A spike of a single hour has this part of the gravity: bursts of errors come and go, an incident lasts. */
+/**
+ * A spike of a single hour has this share of the gravity, because bursts of errors come and go, and
+ * incidents last.
+ */
 const PASSING = 0.7
-/** A change by less than a factor of two has a smaller part of the gravity, and at least this one. */
+/** The least share of the gravity that a change by less than a factor of two has. */
 const LEAST_SIZE = 0.5
 
 /**
- * Grades how much an anomaly matters: its score, which says how sure it is and grows while it lasts, times how severe
- * it is, times how large, times how long.
+ * The gravity of an anomaly says how important it is. It is the score, which is its certainty and
+ * grows while it lasts, times factors for severity, size and duration. The factors for severity:
  *
  * | of | times |
  * |---|---|

@@ -40,16 +40,19 @@ export interface InsightDeps {
   readonly model: PriorityModel
 }
 
-/** An hour counts as whole once what was sent in it has had this long to be written. */
+/** An hour is analysed this long after its end, when its messages have been written. */
 const SETTLE_MS = 90_000
-/** After so long without events, runs end with the last hour that has some. */
+/** After this long without events, runs end with the last hour that has some. */
 const ASLEEP_HOURS = 7 * 24
 const FIRST_RUN_MS = 5_000
 const LOCK = 'insights:run'
 const LEASE = 'insights:lease'
 const ACTOR = 'insights'
 
-/** A run for the past sees less than a later one did, so it replaces what is shorter only. */
+/**
+ * Whether an anomaly of a run is to be stored. A run for the past has fewer data than a later one,
+ * so it replaces only shorter anomalies.
+ */
 const isNews = ({ anomaly, known }: TrackedAnomaly): boolean =>
   known === null || known.endedAtMs < anomaly.endedAtMs
 
@@ -58,7 +61,9 @@ const newsOfPast = (tracked: readonly TrackedAnomaly[]): readonly StoredAnomaly[
     .filter((each) => isNews(each))
     .map(({ anomaly }) => ({ ...anomaly, state: 'over' as const }))
 
-/** What was known and is not found any more is over. */
+/**
+ * The anomalies whose stored state changed. A stored anomaly that is not found any more is over.
+ */
 function changedNow(
   known: readonly StoredAnomaly[],
   tracked: readonly TrackedAnomaly[],
@@ -81,11 +86,12 @@ export const createInsights = (deps: InsightDeps): Insights => new Insights(deps
 /**
  * Anomalies, changed templates, forecast, causes and ML health, computed from the hourly rollups.
  *
- * Every INSIGHTS_INTERVAL_SECONDS the instance that gets the lease makes a run (run.ts); the others read its
- * snapshot. The anomalies of a run that continue stored ones take over their ids (anomaly-tracking.ts), then anomalies
- * and snapshot are stored (store.ts). Alert rules read the anomalies from there (findings.ts). One lock serialises
- * runs and deletions on all instances. A run for a time in the past stores the anomalies that are not known yet, or
- * were not known to go on so long.
+ * Every INSIGHTS_INTERVAL_SECONDS the instance that gets the lease makes a run (run.ts); the others
+ * read its snapshot. The anomalies of a run that continue stored ones take over their ids
+ * (anomaly-tracking.ts), then anomalies and snapshot are stored (store.ts). Alert rules read the
+ * anomalies from there (findings.ts). One lock serialises runs and deletions on all instances. A
+ * run for a time in the past stores only anomalies that are new or last longer than the stored
+ * ones.
  */
 export class Insights {
   readonly #deps: InsightDeps
@@ -115,7 +121,7 @@ export class Insights {
     return this.#store.anomalies(query, signal)
   }
 
-  /** What alert rules judge: the anomalies that began since a moment, the gravest first. */
+  /** The anomalies for alert rules: those that began since a time, by descending gravity. */
   async findings(sinceMs: number, signal?: AbortSignal): Promise<readonly Finding[]> {
     const all = await this.#store.anomalies(anomaliesSince(sinceMs), signal)
     const textOf = (id: string): string | null => this.textOf(id)
@@ -251,7 +257,9 @@ export class Insights {
     return stored
   }
 
-  /** Leaves out deleted sources, and those that were created anew after the snapshot. */
+  /**
+   * Leaves out deleted sources, and those that were deleted and created again after the snapshot.
+   */
   #withoutDeletedSources({ generatedAtMs, snapshot }: StoredSnapshot): StoredSnapshot {
     const { sources } = this.#deps
     const isThere = (source: string): boolean => {
@@ -272,8 +280,8 @@ export class Insights {
   }
 
   /**
-   * Waits for a run under way, which would store deleted sources again. A deletion is carried out without the lock
-   * when the shared state is down.
+   * Waits for a run in progress, which would store deleted sources again. A deletion is carried out
+   * without the lock when the shared state is down.
    */
   async #betweenRuns(work: () => Promise<void>): Promise<void> {
     await this.#exclusively(work).catch(() => work())

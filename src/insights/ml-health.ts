@@ -24,7 +24,7 @@ const DRIFT_PART = 0.2
 const FRESHNESS_PART = 0.1
 /** Weight of the prior, full agreement, in corrections. */
 const AGREEMENT_WEIGHT = 3
-/** Shares of occurrences in new templates from here on score 0. */
+/** From this share of occurrences in new templates on, the score of drift is 0. */
 const WORST_DRIFT = 0.5
 const FRESH_HOURS = 2
 const STALE_HOURS = 24

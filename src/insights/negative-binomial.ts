@@ -3,7 +3,7 @@
  * and a source of millions an hour.
  */
 
-/** The least mean that a count is judged by: no series is certain to stay empty. */
+/** The least expected count, because no series is certain to stay empty. */
 const LEAST_MEAN = 0.05
 
 /**

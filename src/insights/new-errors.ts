@@ -19,12 +19,15 @@ export interface NewError {
   readonly finding: Finding
 }
 
-/** A template is new when it did not occur for so long, in a source that did, except in the last days of that. */
+/**
+ * A template is new when it did not occur for this long in a source that did, not counting the last
+ * days.
+ */
 const NEW_AFTER_HOURS = 13 * DAY_HOURS
 const SETTLING_HOURS = 2 * DAY_HOURS
-/** A source with so many new errors in the same time before is one that always has some. */
+/** A source with this many new errors in an equal time before often has new errors. */
 const USUAL_TIMES = 4
-/** After a day its own counts say whether it is usual. */
+/** After a day, the template's own counts show whether they are usual. */
 const MOST_HOURS = DAY_HOURS
 /** The expected count of a template that was never seen. Its spread is that of a series of which nothing is known. */
 const EXPECTED_AN_HOUR = 0.05
@@ -89,7 +92,7 @@ function scoreOf(observed: number): number {
   return Math.round(score * 10) / 10
 }
 
-/** Leaves out those of sources that have new ones all the time, unless they are CRITICAL. */
+/** Leaves out new errors of sources that often have some, unless they are CRITICAL. */
 export function notableErrors(all: readonly NewError[]): readonly NewError[] {
   return all.filter(({ source, severity, finding }) => {
     const before = all.filter(

@@ -16,15 +16,15 @@ const TRAINING_DAYS = 21
 const MATURE_DAYS = 14
 
 export interface RollingOptions {
-  /** Counts that tell from when on a series is known, with zeros before. */
+  /** Counts that show when the data of a series begin, with zeros before. */
   readonly presence: Float64Array
-  /** Those of a whole that the series is part of, by default its own. */
+  /** The clock of the whole that the series is part of, by default its own. */
   readonly shifts?: readonly number[]
 }
 
 /**
- * Fits baselines to up to 21 days: anew for every Monday, and for every day in the first two weeks of a series. The
- * baseline of a day depends on nothing but the 27 days before it, so it is the same whenever it is fitted.
+ * Fits baselines to up to 21 days: one for every Monday, and one for every day in the first two
+ * weeks of a series. The baseline of a day depends only on the 27 days before it.
  */
 export function fitRolling(
   hours: Hours,

@@ -69,7 +69,7 @@ export interface ContributorCounts {
   readonly name: string
   readonly before: number
   readonly during: number
-  /** How many of these are errors; left out where errors are not counted apart. */
+  /** The number of errors among them; absent when errors are not counted separately. */
   readonly errors?: { readonly before: number; readonly during: number }
 }
 
@@ -96,14 +96,14 @@ const hostContributionsSql = statement<Params, HostRow>('insight_host_contributi
 
 const MAX_HOSTS = 100
 const SEVERITY_COLUMNS = ['debug', 'info', 'warning', 'error', 'critical'] as const
-/** With one thread the time that a query takes is CPU time, which the budget of a run limits. */
+/** With one thread the duration of a query is CPU time, which the budget of a run limits. */
 const SETTINGS = { max_threads: 1 } as const
 
 const options = (signal?: AbortSignal) => ({
   settings: SETTINGS,
   ...(signal === undefined ? {} : { signal }),
 })
-/** The frames of the first weeks of 1970 begin before it. */
+/** The frames of the first weeks of 1970 begin before 1970. */
 const toSeconds = (hour: number): number => Math.max(0, hour) * HOUR_S
 const spanParams = ({ from, until }: HourSpan): Seconds => ({
   from: toSeconds(from),

@@ -20,7 +20,10 @@ import type { SliceClock } from './slice-clock.js'
 
 export interface RunDeps {
   readonly rollups: Rollups
-  /** Sources that are not registered or are disabled are left out: their silence is intended. */
+  /**
+   * Whether a source is registered and enabled. The silence of others is intended, so they are left
+   * out.
+   */
   readonly isWatched: (source: string) => boolean
   readonly directory: TemplateDirectory
   readonly agreement: () => Agreement
@@ -32,7 +35,7 @@ export interface RunDeps {
 export interface RunTime {
   /** The hour after the last whole one that is analysed. */
   readonly endHour: number
-  /** Whether the hour that begins there is analysed as far as it has come. */
+  /** Whether the hour that begins there is included so far as it has passed. */
   readonly withRunning: boolean
   /** The hour of the run, which the age of the data is measured from. */
   readonly nowHour: number
@@ -40,7 +43,7 @@ export interface RunTime {
 
 export interface RunResult {
   readonly snapshot: InsightSnapshot
-  /** All of them; the snapshot holds the first 200. */
+  /** All anomalies; the snapshot has the first 200. */
   readonly anomalies: readonly InsightAnomaly[]
   /** Ms of this thread and of ClickHouse. */
   readonly costMs: number
@@ -200,7 +203,7 @@ function describe(
   const own = totals.map(({ template }) => days.get(template) ?? NO_DAY)
   const sum = (of: (day: TemplateDay) => number): number =>
     own.reduce((all, day) => all + of(day), 0)
-  // The priority that a person gave is certain, whatever confidence the events came with.
+  // A corrected priority is certain, whatever the confidence stored with the events.
   const isCorrected = (directory.describe(id)?.override ?? null) !== null
   return {
     templateId: id,
@@ -224,7 +227,10 @@ function mainSeverity(totals: readonly TemplateTotal[]): Severity {
   return best
 }
 
-/** An anomaly over all sources that one of them explains is left out: the source's own says more. */
+/**
+ * Leaves out anomalies over all sources that a single source explains, because that source has an
+ * anomaly of its own.
+ */
 async function withoutThoseOfOneSource(run: Run): Promise<readonly FoundAnomaly[]> {
   const { rollups, clock, analysis } = run
   const kept: FoundAnomaly[] = []

@@ -1,9 +1,9 @@
-/** The thread also serves requests and takes messages, so a run yields it this often. */
+/** A run yields the event loop this often, because the thread also serves requests. */
 const SLICE_MS = 8
 
 interface Budget {
   readonly insightsIntervalSeconds: number
-  /** Of one core. */
+  /** The share of one core in per cent. */
   readonly insightsCpuPct: number
 }
 
@@ -20,12 +20,12 @@ export class SliceClock {
   #waitedMs = 0
   readonly #signals: readonly AbortSignal[]
 
-  /** @param signals any of them ends the run */
+  /** @param signals any of them aborts the run */
   constructor(signals: readonly AbortSignal[]) {
     this.#signals = signals
   }
 
-  /** Counts the wait as time of ClickHouse. */
+  /** Waits for ClickHouse and counts the wait as its time. */
   async wait<T>(work: Promise<T>): Promise<T> {
     this.#stop()
     const from = performance.now()

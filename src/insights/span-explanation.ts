@@ -1,6 +1,7 @@
 /*
- * What changed in a time range: which templates, sources and hosts of a query's events occur more or less often than in the
- * time before, which is as long. All values of both are counted; those beyond the most frequent 10,000 are in the sums alone.
+ * Explains what changed in a time range: which templates, sources and hosts of a query's events
+ * occur more or less often than in the equally long time before. All values of both are counted;
+ * those beyond the most frequent 10,000 only add to the totals.
  */
 
 import type { Events } from '../events/events.js'
@@ -20,7 +21,7 @@ export interface SpanExplanation extends Explanation {
   /** Occurrences. */
   readonly totalBefore: number
   readonly totalDuring: number
-  /** The counts are of the newest parts of both spans from these times on. */
+  /** The counts cover the newest parts of both spans, from these times on. */
   readonly completeFromMs: number
 }
 
@@ -84,7 +85,7 @@ interface CountedSpans {
   readonly during: Counted
 }
 
-/** The same question, restricted to events of severity ERROR and CRITICAL. */
+/** The same query, restricted to ERROR and CRITICAL. */
 function errorsOf<T extends EventQuestion>(question: T): T {
   const { severities } = question.filter
   const errors = ERRORS.filter((severity) => severities?.includes(severity) ?? true)

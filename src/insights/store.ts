@@ -20,7 +20,7 @@ export interface AnomalyPosition {
 
 /** Filters of anomalies; an empty list matches any. */
 export interface AnomalyQuery {
-  /** Selects what was detected by then, in the state that it had. */
+  /** Selects the anomalies detected by this time, in their state at this time. */
   readonly atMs: number
   /** The earliest beginning. */
   readonly sinceMs: number
@@ -158,7 +158,7 @@ const toRow = (anomaly: StoredAnomaly, versionMs: number): object => ({
   part_of: anomaly.partOf ?? '',
 })
 
-/** Gravity follows from the rest; that of a leader is its own here, without its group's. */
+/** Gravity is computed from the rest. That of a leader does not include its group here. */
 const toAnomaly = (row: PageRow): StoredAnomaly => {
   const anomaly = fieldsOf(row)
   return { ...anomaly, gravity: gravityOf(anomaly) }

@@ -26,15 +26,18 @@ interface Context {
 }
 
 const BASELINE_DAYS = 27
-/** Days of history that a judgement of growth needs. */
+/** Days of history that are needed to detect growth. */
 const LEAST_DAYS = 7
-/** Days of the same kind, working day or weekend, that a judgement of growth needs. */
+/** Days of the same kind, working day or weekend, that are needed to detect growth. */
 const LEAST_ALIKE_DAYS = 3
-/** A day of 24 h with more than so many hours of both a working day and a weekend is compared only with days like it. */
+/**
+ * A day of 24 h with more hours than this of both a working day and a weekend is compared only with
+ * days like it.
+ */
 const MIXED_FROM_HOURS = 4
 /** A template reappears after at least this pause. */
 const AWAY_HOURS = 7 * DAY_HOURS
-/** And after at least this multiple of its longest pause before. */
+/** The pause must also be this multiple of its longest pause before. */
 const AWAY_FACTOR = 2
 const NOTABLE = 4
 const RATIO = 2
@@ -65,7 +68,11 @@ export function changeOf(template: TemplateSeries, context: Context): TemplateCh
   return growthOf(template, count, Math.min(historyDays, BASELINE_DAYS), context)
 }
 
-/** From how many whole hours on new templates are told apart. @param sourceFrom index of the source's first occurrence */
+/**
+ * The number of whole hours that are needed to detect new templates.
+ *
+ * @param sourceFrom index of the source's first occurrence
+ */
 export const knownNewFrom = (sourceFrom: number): number => sourceFrom + 2 * DAY_HOURS
 
 /** The same for templates that grew, shrank or vanished; `startHour` is that of index 0, in hours since 1970. */
@@ -126,14 +133,14 @@ function middleMean(known: number): number {
   return sumOf(sorted, from, to) / Math.max(1, to - from)
 }
 
-/** Two of the days before had 80 % of the count. */
+/** Whether two of the days before had at least 80 % of the count. */
 const isUsual = (count: number, known: number): boolean => {
   let as = 0
   for (let i = 0; i < known; i++) if ((scratch[i] ?? 0) >= count * 0.8) as++
   return as >= 2
 }
 
-/** A pause far longer than any before ended in the last 24 h. */
+/** Whether a pause far longer than any before ended in the last 24 h. */
 function hasReappeared(counts: Float64Array, hours: number): boolean {
   let back = hours - DAY_HOURS
   while (back < hours && counts[back] === 0) back++

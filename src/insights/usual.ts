@@ -1,7 +1,8 @@
 /*
- * What the past lets expect of each bar of a chart: the seasonal baseline that anomalies are judged by, fitted to the hourly
- * counts of a query. The rollups have these for queries by source, severity, priority and template; for others nothing is
- * expected, because four weeks of events would have to be read.
+ * The expected count of each bar of a chart, by the seasonal baseline of anomalies fitted to the
+ * hourly counts of a query. The rollups have these counts for queries by source, severity, priority
+ * and template. Other queries get no expected counts, because four weeks of events would have to be
+ * read.
  */
 
 import type { Events } from '../events/events.js'
@@ -31,7 +32,10 @@ export interface UsualBar {
   readonly high: number
 }
 
-/** @returns null for a query that rollups do not count; bars whose past is too short are left out */
+/**
+ * @returns null for a query that the rollups cannot count; bars with too little history are left
+ * out
+ */
 export async function usualBars(
   events: Pick<Events, 'rolledUpCounts'>,
   { question, names, stepS }: UsualQuery,
@@ -82,11 +86,14 @@ function usualBar(series: Series, startS: number, stepS: number): UsualBar | nul
   return { startS, expected, low: low * clumping, high: high * clumping }
 }
 
-/** Days before the range that anomalies which reach into it begin at the earliest. */
+/** The most days before the range at which an anomaly that reaches into it may begin. */
 const LONGEST_DAYS = LASTING_DAYS + 1
 const MOST = 50
 
-/** The anomalies of a range that concern the events of a query; parts of wider ones are left out. */
+/**
+ * The anomalies of a range that are about events of a query, without those that are part of wider
+ * ones.
+ */
 export async function anomaliesWithin(
   insights: { readonly anomalies: InsightStore['anomalies'] },
   { filter, fromMs, toMs }: RangeQuestion,

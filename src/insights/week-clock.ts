@@ -1,26 +1,29 @@
 import { DAY_HOURS, isWeekend, WEEK_HOURS, type Hours } from './frame.js'
 
 /*
- * Days are those of UTC, but the weekends of people begin by their own clocks: in Tokyo nine hours before those in
- * UTC, in San Francisco eight hours later.
+ * Estimates the clock of a series. Its days are UTC days, but weekends begin by local time: in
+ * Tokyo nine hours before UTC, in San Francisco eight hours later.
  */
 
-/** Two weeks: with fewer days one outage would move the weekend. */
+/** Two weeks, because with fewer days a single outage would move the weekend. */
 const LEAST_DAYS = 14
 const MOST_HOURS = 12
-/** Another clock than UTC has to leave at most this part of the variance. */
+/** A clock other than UTC is used only if it leaves at most this share of the variance. */
 const BETTER = 0.7
 const DAYS = 7
 const MOST_WEEKS = 9
 
-/** Hours by which clocks are put forward or back, and how many days before tell it. */
+/** The hours by which clocks may be shifted, and the number of days that show it. */
 const SHIFTS = [1, -1, 2, -2] as const
 const SHIFT_DAYS = 4
-/** A shifted clock leaves at most this part of the squares of a day, which are at least so many times the usual. */
+/**
+ * A shifted clock must leave at most this share of a day's squares, and these must be at least this
+ * multiple of the usual.
+ */
 const SHIFT_BETTER = 0.5
 const UNUSUAL = 3
 const USUAL = 1.5
-/** No hour's square counts for more. */
+/** The most that the square of an hour counts. */
 const MOST_SQUARE = 25
 
 const week = new Float64Array(WEEK_HOURS)
@@ -44,8 +47,8 @@ export function cellsOf(ahead: number): Uint8Array {
 }
 
 /**
- * Estimates how many hours the weekends of a series begin before those in UTC: the clock by which working days, and
- * days of weekends, differ least among themselves.
+ * Estimates how many hours the weekends of a series begin before those in UTC: the clock by which
+ * working days differ least from each other, and weekend days from each other.
  *
  * @param from index of the first hour, a midnight
  * @param to the one after the last
@@ -105,8 +108,8 @@ interface Day {
 }
 
 /**
- * Estimates by how many hours the clock of a series is ahead of that of its training, as the last day tells that fits
- * only one of them.
+ * Estimates by how many hours the clock of a series is ahead of that of its training, from the last
+ * day that fits only one of the two.
  */
 export function shiftOf(hours: Hours, { baseline, levels, trainedFrom, midnight }: Day): number {
   for (let day = 1; day <= SHIFT_DAYS; day++) {

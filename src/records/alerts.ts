@@ -11,7 +11,7 @@ const AlertOfRule = Type.Object({
   /** The values of the fields that the rule groups by, by their names. */
   group: Type.Record(Type.String(), Type.String()),
   state: Type.Union([Type.Literal('firing'), Type.Literal('resolved')]),
-  /** When it began to fire, or resolved. */
+  /** The value with which the group began to fire, or resolved. */
   value: Type.Union([Type.Number(), Type.Null()]),
   startedAtMs: Type.Integer(),
   resolvedAtMs: Type.Union([Type.Integer(), Type.Null()]),
@@ -24,11 +24,11 @@ export const AlertDoc = Type.Object({
   createdAtMs: Type.Integer(),
   title: Type.String(),
   severity: PrioritySchema,
-  /** Whether it was read by itself; read-all reads every alert up to its watermark as well. */
+  /** Whether the alert was read individually; read-all marks every alert up to its watermark. */
   read: Type.Boolean(),
   eventIds: Type.Array(Type.Integer()),
   relatedSource: Type.Union([Type.String(), Type.Null()]),
-  /** The rule that raised it, and how its group is. */
+  /** The rule that raised it, and the state of its group. */
   rule: Type.Optional(AlertOfRule),
   acknowledgedBy: Type.Optional(Type.String()),
   acknowledgedAtMs: Type.Optional(Type.Integer()),
@@ -40,7 +40,7 @@ export const AlertWatermarkDoc = Type.Object({ seq: Type.Integer() })
 export type AlertWatermark = Readonly<Static<typeof AlertWatermarkDoc>>
 
 export interface NewAlert {
-  /** Given for an alert that may be raised again: the second time changes nothing. */
+  /** Set for an alert that may be raised again, which then has no effect. */
   readonly id?: string
   readonly title: string
   readonly severity: Priority
@@ -55,7 +55,7 @@ interface AlertFilter {
   readonly read: boolean | null
   /** Empty for any. */
   readonly severities: readonly string[]
-  /** Default: alerts of any rule, and of none. */
+  /** Default: alerts of any rule or none. */
   readonly ruleId?: string | null
   /** Default: any; an alert that no rule raised has none. */
   readonly state?: string | null
@@ -77,10 +77,13 @@ export type Alerts = ReturnType<typeof createAlerts>
 
 const WATERMARK_ID = 'read'
 const MAX_ALERTS = 200_000
-/** Removals that are under way at once; the entity writer inserts them together. */
+/** The most removals in flight; the entity writer inserts them together. */
 const REMOVALS_AT_ONCE = 500
 
-/** Alerts in memory, written through. Every change may reject with `dependency_unavailable`. */
+/**
+ * The alerts, held in memory and written through. Every change may reject with
+ * `dependency_unavailable`.
+ */
 export function createAlerts(deps: AlertDeps) {
   const index = new NewestFirst(deps.records)
   const counter = createCounter(deps, index)
@@ -157,7 +160,10 @@ const createReads = (
 
 function createChanges(deps: AlertDeps, index: NewestFirst<Alert>, counter: Counter) {
   const { records, watermarks, nowMs = Date.now, maxAlerts = MAX_ALERTS } = deps
-  /** Alerts being written are not among the records yet, but precede the next request. */
+  /**
+   * Alerts in the process of being written are not among the records yet, but precede the next
+   * request.
+   */
   const pending = new Set<Promise<unknown>>()
   const makeRoom = createEviction(records, index, maxAlerts)
   return {
@@ -192,7 +198,7 @@ function createChanges(deps: AlertDeps, index: NewestFirst<Alert>, counter: Coun
       if (alert === null) throw missing(id)
       return counter.view(alert)
     },
-    /** @returns how many were unread */
+    /** @returns the number of alerts that were unread */
     async readAll(): Promise<number> {
       await Promise.allSettled(pending)
       const updated = counter.open()
@@ -204,7 +210,7 @@ function createChanges(deps: AlertDeps, index: NewestFirst<Alert>, counter: Coun
       )
       return updated
     },
-    /** Deletes the alerts of deleted sources. @returns how many there were */
+    /** Deletes the alerts of deleted sources. @returns their number */
     async removeForSources(names: readonly string[]): Promise<number> {
       await Promise.allSettled(pending)
       const gone = new Set(names)
@@ -214,13 +220,13 @@ function createChanges(deps: AlertDeps, index: NewestFirst<Alert>, counter: Coun
       }
       return removeAll(records, ids)
     },
-    /** @returns how many there were */
+    /** @returns the number of deleted alerts */
     clear: () => records.clear(),
   }
 }
 
 const createProgress = ({ records, nowMs = Date.now }: AlertDeps, counter: Counter) => ({
-  /** Somebody takes care of it; the first one counts. @throws AppError not_found */
+  /** Acknowledges an alert; only the first acknowledgement counts. @throws AppError not_found */
   async acknowledge(id: string, userId: string): Promise<Alert> {
     const alert = await records.update(id, (current) =>
       current === null || current.acknowledgedBy !== undefined
@@ -230,7 +236,10 @@ const createProgress = ({ records, nowMs = Date.now }: AlertDeps, counter: Count
     if (alert === null) throw missing(id)
     return counter.view(alert)
   },
-  /** The group of its rule has resolved. Nothing happens where it was deleted. */
+  /**
+   * Marks an alert as resolved, because the group of its rule has resolved. A deleted alert is
+   * ignored.
+   */
   async resolve(id: string, resolvedAtMs: number, value: number | null): Promise<void> {
     await records.update(id, (current) =>
       current?.rule === undefined || current.rule.state === 'resolved'
@@ -242,7 +251,7 @@ const createProgress = ({ records, nowMs = Date.now }: AlertDeps, counter: Count
 
 type Counter = ReturnType<typeof createCounter>
 
-/** Says which alerts are read, and counts those that are not. */
+/** Tracks which alerts are read, and counts those that are not. */
 function createCounter({ records, watermarks }: AlertDeps, index: NewestFirst<Alert>) {
   const unread = new Set<string>()
   let readUpTo = 0

@@ -73,7 +73,7 @@ export function createApplications(records: Collection<Application>, withLock: W
     get: (id: string): Application | null => records.get(id),
     has: (id: string) => records.get(id) !== null,
     remove: (id: string) => records.remove(id),
-    /** @returns how many there were */
+    /** @returns the number of deleted applications */
     clear: () => records.clear(),
   }
 }

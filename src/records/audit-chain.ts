@@ -4,10 +4,11 @@ import { DAY_MS } from '../model/time.js'
 import type { AuditRecord } from './audit-record.js'
 
 /*
- * The chain of the audit trail. Each instance numbers its entries, and each entry has the hash of the one before it, so that
- * none can be changed, removed or inserted without a trace. Instances have chains of their own, because they write at the
- * same time. Who can write the table could compute a chain anew; so each instance keeps the end of its chain in a file of
- * its data directory, which a stored chain must contain.
+ * The hash chain of the audit trail. Each instance numbers its entries, and each entry has the hash
+ * of the one before it, so that none can be changed, removed or inserted without a trace. Each
+ * instance has a chain of its own, because instances write at the same time. Whoever can write the
+ * table could recompute a chain, so each instance stores the end of its chain in a file of its data
+ * directory as well; the chain in the table must contain it.
  */
 
 /** The place of an entry in the chain of the instance that wrote it. */
@@ -17,9 +18,11 @@ export interface Link {
   readonly number: number
   /** The hash of the entry before it; '' for the first. */
   readonly previous: string
-  /** The time of the entry before it, by which one knows whether it has left the table; 0 for the first. */
+  /**
+   * The time of the entry before it, which shows whether that has left the table; 0 for the first.
+   */
   readonly previousAtMs: number
-  /** Of all of this and of the entry. */
+  /** The hash of these fields and of the entry. */
   readonly hash: string
 }
 
@@ -39,9 +42,12 @@ export interface Head {
 export const NO_HEAD: Head = { number: 0, hash: '', atMs: 0, seq: 0 }
 
 export interface AuditChain {
-  /** Gives entries their places after the last stored one; the same again until `stored`. */
+  /**
+   * Appends entries to the chain after the last stored one. Until `stored` is called, the same
+   * positions are used again.
+   */
   link(records: readonly AuditRecord[]): readonly StoredRecord[]
-  /** Takes note that the entries that were linked last are stored. */
+  /** Records that the last linked entries are stored. */
   stored(): void
   readonly writer: string
   readonly head: Head
@@ -101,12 +107,13 @@ export function headFile(path: string): { read(): Head; keep(head: Head): void }
 }
 
 /**
- * Says where a chain goes on after a start. The table may have more than the instance kept: it may have ended between an
- * insert and the keeping of the end. But the entry that it kept is in the table, unless it has left that by its age.
+ * Determines the end of a chain after a start. The table may be ahead of the file when the process
+ * ended between an insert and the update of the file. But the entry in the file must be in the
+ * table, unless it was removed by its age.
  *
- * @param kept the end that the instance kept; `NO_HEAD` for none
+ * @param kept the end in the file; `NO_HEAD` for none
  * @param stored the end in the table; `NO_HEAD` for none
- * @param isKeptStored whether the table has the very entry that was kept
+ * @param isKeptStored whether the table has the entry of the file
  */
 export function endAfterStart(
   { kept, stored, isKeptStored }: { kept: Head; stored: Head; isKeptStored: boolean },
@@ -126,7 +133,7 @@ export interface AuditReport {
     readonly to: number
     readonly hash: string
   }[]
-  /** What does not fit, at most 100 of it; empty for a trail that nobody has changed. */
+  /** The inconsistencies, at most 100; empty for an unchanged trail. */
   readonly problems: readonly string[]
 }
 
@@ -139,7 +146,7 @@ interface Seen {
   last: Link
 }
 
-/** An end of a chain that is known from elsewhere. */
+/** An end of a chain that is known from outside the table. */
 export interface KnownHead extends Head {
   readonly writer: string
 }
@@ -179,7 +186,7 @@ export async function verifyTrail(
   }
 }
 
-/** Checks an entry against the one before it in its chain, and notes it there. */
+/** Checks an entry against the one before it in its chain, and records it as the chain's last. */
 function problemsOf(record: StoredRecord, chains: Map<string, Seen>, nowMs: number): string[] {
   const { link, id } = record
   if (link === null)
@@ -193,7 +200,10 @@ function problemsOf(record: StoredRecord, chains: Map<string, Seen>, nowMs: numb
   return wrong.filter((problem) => problem !== null).map((problem) => `${what} ${problem}`)
 }
 
-/** @returns null when an entry follows the one before it, or those between have left the table by their age */
+/**
+ * @returns null when an entry follows the one before it, or the entries between were removed by
+ * their age
+ */
 function gapBefore(link: Link, last: Link | null, nowMs: number): string | null {
   const { number, previous, previousAtMs } = link
   const before = last?.number ?? 0

@@ -1,6 +1,6 @@
 /** One action in the audit trail. */
 export interface AuditEntry {
-  /** Empty without a login. */
+  /** The user's id; empty without a login. */
   readonly actorId: string
   readonly action: string
   readonly target: string

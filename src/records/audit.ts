@@ -9,9 +9,9 @@ import type { AuditEntry, AuditRecord } from './audit-record.js'
 
 interface AuditDeps {
   /**
-   * A repetition with the same token changes nothing.
+   * Stores entries; a repetition with the same token has no effect.
    *
-   * @throws AppError when the same call may succeed later; anything else is not tried again
+   * @throws AppError when a retry may succeed; other errors are not retried
    */
   readonly append: (rows: readonly StoredRecord[], token: string) => Promise<void>
   readonly chain: AuditChain
@@ -33,8 +33,8 @@ interface AuditLimits {
 
 export interface Audit {
   /**
-   * Resolves when the entry is stored, or after `waitMs`, so that the trail does not delay an action for long. A
-   * late entry goes to the log as well. Never rejects.
+   * Resolves when the entry is stored, or after `waitMs`, so that the trail does not delay an
+   * action for long. A late entry is also logged. Never rejects.
    */
   record(entry: AuditEntry): Promise<void>
   /** Resolves when everything recorded is stored, or after `deadlineMs`. */
@@ -165,9 +165,9 @@ export interface AuditQuery {
 }
 
 export interface AuditTable {
-  /** A repetition with the same token changes nothing. */
+  /** Stores entries; a repetition with the same token has no effect. */
   append(rows: readonly StoredRecord[], token: string): Promise<void>
-  /** Everything, oldest first. */
+  /** All entries, oldest first. */
   all(): AsyncIterable<readonly StoredRecord[]>
   /** @returns the newest entry of a chain; null for none */
   newestOf(writer: string): Promise<StoredRecord | null>
@@ -248,7 +248,10 @@ export function createAuditTable(store: Store): AuditTable {
   }
 }
 
-/** The place in the chain is a part of the stored detail, which readers of the trail do not see. */
+/**
+ * The position in the chain is stored as part of the detail, and is not shown to readers of the
+ * trail.
+ */
 const toRow = ({ atMs, actorId, detail, link, ...row }: StoredRecord): object => ({
   ...row,
   at: new Date(atMs).toISOString(),

@@ -19,7 +19,7 @@ export const cursorKey = (secret: string): Buffer =>
  * Encodes the position of the last row of a page, signed together with the filters.
  *
  * @param filters JSON values; the order of their names does not matter
- * @param position a JSON value; the client can read it, but not change it
+ * @param position a JSON value, which the client can read but not change
  * @returns URL-safe text
  */
 export function encodeCursor(key: Buffer, filters: CursorFilters, position: unknown): string {
@@ -39,7 +39,8 @@ export function decodeCursor<T>(
 ): T {
   const bytes = Buffer.from(text.slice(0, MAX_CURSOR_CHARACTERS + 1), 'base64url')
   const body = bytes.subarray(MAC_BYTES)
-  // A cursor has one text only: the decoder would also skip foreign characters.
+  // Only the canonical text of a cursor is accepted, because the decoder would ignore invalid
+  // characters.
   if (bytes.length <= MAC_BYTES || bytes.toString('base64url') !== text) throw invalidCursor()
   if (text.length > MAX_CURSOR_CHARACTERS) throw invalidCursor()
   if (!timingSafeEqual(bytes.subarray(0, MAC_BYTES), sign(key, filters, body))) {

@@ -1,6 +1,6 @@
 /*
- * What users write as a whole and replace as a whole: alert rules, channels, silences. Each change makes a new version; who
- * made it is kept.
+ * Records that users create and replace as a whole: alert rules, channels, silences. Each change
+ * makes a new version with its author.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -46,9 +46,9 @@ export function DocumentOf<F extends TSchema>(fields: F) {
 
 interface DocumentsDeps<Given, Stored> {
   readonly records: Records<Document<Stored>>
-  /** What one is called. */
+  /** The name of the kind, for messages. */
   readonly noun: string
-  /** The name of its id in errors. */
+  /** The name of the id in errors. */
   readonly idName: string
   readonly most: number
   /** How many earlier versions are kept. */
@@ -67,13 +67,20 @@ export interface Documents<Given, Stored = Given> {
   readonly get: (id: string) => Document<Stored>
   /** @throws AppError validation_error, overloaded */
   readonly create: (userId: string, given: Given) => Promise<Document<Stored>>
-  /** What changes nothing makes no version. @throws AppError not_found, validation_error */
+  /**
+   * Replaces a document. A replacement without changes makes no version.
+   *
+   * @throws AppError not_found, validation_error
+   */
   readonly replace: (userId: string, id: string, given: Given) => Promise<Document<Stored>>
   /** @throws AppError not_found */
   readonly remove: (id: string) => Promise<void>
 }
 
-/** The documents of one kind, in memory and written through. Every change may reject with `dependency_unavailable`. */
+/**
+ * The documents of one kind, held in memory and written through. Every change may reject with
+ * `dependency_unavailable`.
+ */
 export function createDocuments<Given, Stored = Given>(
   deps: DocumentsDeps<Given, Stored>,
 ): Documents<Given, Stored> {

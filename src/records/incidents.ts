@@ -25,7 +25,9 @@ const TimelineEntryDoc = Type.Object({
 })
 type TimelineEntry = Readonly<Static<typeof TimelineEntryDoc>>
 
-/** What a search found when somebody made it part of an incident: the question, and its answer as it was. */
+/**
+ * The result of a search that a user added to an incident: the query, and the result at that time.
+ */
 const EvidenceDoc = Type.Object({
   q: Type.String(),
   fromMs: Type.Integer(),
@@ -55,7 +57,7 @@ export const IncidentDoc = Type.Object({
   /** Missing in older records. */
   evidence: Type.Optional(Type.Array(EvidenceDoc)),
   status: Type.Union(INCIDENT_STATUSES.map((status) => Type.Literal(status))),
-  /** When it last left `open`; a reopen keeps it. */
+  /** The time of the last change from `open`; a reopening keeps it. */
   acknowledgedAtMs: OptionalMs,
   /** Set in `resolved` and `closed` only. */
   resolvedAtMs: OptionalMs,
@@ -111,13 +113,16 @@ interface Transition {
 export type Incidents = ReturnType<typeof createIncidents>
 
 const MAX_INCIDENTS = 100_000
-/** The timeline stays well below what one record may hold, also when every character is escaped. */
+/**
+ * The most entries of a timeline, which keep it well below the size limit of a record even when
+ * every character is escaped.
+ */
 export const MAX_TIMELINE_ENTRIES = 1_000
 const MAX_TIMELINE_CHARS = 400_000
 
 /**
- * Incidents in memory, written through. Changes of one incident follow one another, each on the basis of the
- * one before. Every change may reject with `dependency_unavailable`.
+ * The incidents, held in memory and written through. Changes of one incident are serialised. Every
+ * change may reject with `dependency_unavailable`.
  */
 export function createIncidents(deps: IncidentDeps) {
   const { records } = deps
@@ -133,7 +138,7 @@ export function createIncidents(deps: IncidentDeps) {
     async remove(id: string): Promise<void> {
       if (!(await records.remove(id))) refuseMissing(id)
     },
-    /** @returns how many there were */
+    /** @returns the number of deleted incidents */
     clear: () => records.clear(),
   }
 }
@@ -143,7 +148,7 @@ function createEdits(deps: IncidentDeps, index: NewestFirst<Incident>) {
   const update = createUpdate(records, nowMs)
   return {
     /**
-     * @param id given for an incident that may be opened again: the second time changes nothing
+     * @param id set for an incident that may be opened again, which then has no effect
      * @throws AppError validation_error for a user or application that does not exist; overloaded
      */
     async create(actorId: string, fields: IncidentFields, id: string = randomUUID()) {
@@ -253,7 +258,10 @@ const entry = (
   text: string,
 ): TimelineEntry => ({ atMs, actorId, kind, text })
 
-/** Adds an entry. The first one stays; the oldest after it go when there are too many or they are too long. */
+/**
+ * Adds an entry. When there are too many entries or they are too long, the oldest are dropped,
+ * except the first.
+ */
 function withEntry(timeline: readonly TimelineEntry[], added: TimelineEntry): TimelineEntry[] {
   const [first, ...rest] = [...timeline, added]
   if (first === undefined) return []

@@ -1,7 +1,7 @@
 import type { Collection } from '../coordination/collection.js'
 import { comparePositions, takePage, type Page, type PageQuery, type Position } from './page.js'
 
-/** The part of a collection that alerts, incidents and tasks work with. */
+/** The part of a collection that alerts, incidents and tasks use. */
 export type Records<T extends object> = Pick<
   Collection<T>,
   'size' | 'get' | 'list' | 'update' | 'remove' | 'clear' | 'onChange'
@@ -20,12 +20,12 @@ interface Slot<T> {
   value: T | null
 }
 
-/** Slots of deleted records are dropped when they are this many and the greater part. */
+/** The slots of deleted records are removed when there are this many and they are the majority. */
 const MIN_HOLES = 1_000
 
 /**
- * An index of a collection in the order of creation. Every change updates it, so that a page costs what it
- * shows and what its filter passes over, however many records there are.
+ * An index of a collection in the order of creation. Every change updates it, so the cost of a page
+ * depends on the records that it shows and filters, not on the total.
  */
 export class NewestFirst<T extends Sequenced> {
   /** Oldest first. */
@@ -41,7 +41,7 @@ export class NewestFirst<T extends Sequenced> {
     records.onChange(({ id, value }) => this.#apply(id, value))
   }
 
-  /** @param above a number that was given elsewhere */
+  /** @param above the greatest number that was assigned elsewhere */
   nextSeq(nowMs: number, above = 0): number {
     this.#lastSeq = Math.max(this.#lastSeq + 1, above + 1, nowMs * 1_000)
     return this.#lastSeq
@@ -75,7 +75,7 @@ export class NewestFirst<T extends Sequenced> {
     for (const value of this.values(position)) if (matches(value)) yield value
   }
 
-  /** Where a position is or would be among the slots. */
+  /** The index of a position among the slots, or where it would be. */
   #indexOf(position: Position): number {
     let [from, to] = [0, this.#slots.length]
     while (from < to) {

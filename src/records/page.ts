@@ -14,14 +14,15 @@ export interface Page<T> {
   readonly has_more: boolean
 }
 
-/** Where a record stands in a list: a number that grows with creation, then the id. */
+/** The position of a record in a list: a number that grows with creation, then the id. */
 export type Position = readonly [created: number, id: string]
 
 /**
- * Takes one page of records in memory. The cursor holds the position of the page's last record, so that
- * walking the pages shows each record that lasts exactly once, whatever is created and deleted meanwhile.
+ * Returns one page of records in memory. The cursor holds the position of the page's last record,
+ * so that paging returns each remaining record exactly once, even if records are created and
+ * deleted meanwhile.
  *
- * @param after gives the records behind a position in the order of the list, all of them for null
+ * @param after returns the records after a position in the order of the list, all of them for null
  * @throws AppError invalid_cursor
  */
 export function takePage<T>(
@@ -72,7 +73,11 @@ interface Dated {
   readonly createdAtMs: number
 }
 
-/** Takes a page of a few records, which are sorted on each call. @throws AppError invalid_cursor */
+/**
+ * Returns a page of a small list, which is sorted on each call, oldest first.
+ *
+ * @throws AppError invalid_cursor
+ */
 export const pageOldestFirst = <T extends Dated>(
   records: readonly T[],
   query: PageQuery,

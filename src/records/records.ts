@@ -28,9 +28,10 @@ interface RecordsDeps {
 }
 
 /**
- * Opens the records that people work on: alerts, incidents and tasks. Each kind is a collection of the entities
- * table: all records are in memory, a change resolves when it is on disk, and other instances read it from there.
- * Lists are paged from an index in the order of creation (`newest-first.ts`, `page.ts`).
+ * Opens the records that people work on: alerts, incidents and tasks. Each kind is a collection of
+ * the entities table: all records are in memory, a change resolves when it is on disk, and other
+ * instances read it from there. Lists are paged by an index in the order of creation
+ * (`newest-first.ts`, `page.ts`).
  */
 export function createRecords({
   entities,
@@ -66,7 +67,7 @@ export function createRecords({
   }
 }
 
-/** Deletes every record of each kind. @returns how many there were */
+/** Deletes every record of each kind. @returns their number */
 export async function clearRecords(
   { alerts, incidents, tasks, templateNotes }: WorkRecords,
   applications: Applications,

@@ -14,7 +14,7 @@ export type ReplayOutcome = 'stored' | 'rejected' | 'kept'
 export interface ReplayLine extends Pick<DeadLetter, 'id' | 'keyId' | 'source'> {
   /** A JSON object in one line, as `/ingest` takes it, or a text of `protocol`. */
   readonly line: string
-  /** Null for a JSON object. */
+  /** The protocol of a text; null for a JSON object. */
   readonly protocol: string | null
 }
 
@@ -28,11 +28,14 @@ interface ReplayDeps {
    * @returns one outcome per dead letter, once they are durable
    */
   readonly resubmit: (lines: readonly ReplayLine[]) => Promise<readonly ReplayOutcome[]>
-  /** Whether the records of a protocol are texts, which can be ingested again as they are. */
+  /** Whether the records of a protocol are texts, which can be ingested again unchanged. */
   readonly hasTexts: (protocol: string) => boolean
-  /** Resolves when everything in the WAL, from earlier runs too, has taken effect in ClickHouse. */
+  /**
+   * Resolves when everything in the WAL, including records of earlier runs, has taken effect in
+   * ClickHouse.
+   */
   readonly settle: () => Promise<unknown>
-  /** Runs `work` while nothing is replayed or deleted elsewhere. */
+  /** Runs `work` while no other instance replays or deletes dead letters. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>
 }
 
@@ -40,7 +43,7 @@ export type ReplayRequest =
   | {
       readonly kind: 'ids'
       readonly ids: readonly number[]
-      /** Records that take the place of what was sent, by the ids of their dead letters. */
+      /** Records that replace what was sent, by the ids of their dead letters. */
       readonly edits?: ReadonlyMap<number, string>
     }
   | { readonly kind: 'all'; readonly query: Omit<DeadLetterQuery, 'limit'> }
@@ -48,9 +51,12 @@ export type ReplayRequest =
 export interface ReplayResult {
   readonly replayed: number
   readonly failed: number
-  /** No raw text, truncated raw text, no such dead letter, a disabled source, one that the sender's key may not write, or claimed by another instance. */
+  /**
+   * The number of dead letters without raw text, with truncated raw text, deleted, of a disabled
+   * source, of one that the sender's key may not write, or claimed by another instance.
+   */
   readonly skipped: number
-  /** Where to continue; null when every dead letter was read. */
+  /** The position to continue from; null when every dead letter was read. */
   readonly position: DeadLetterPosition | null
 }
 
@@ -67,11 +73,14 @@ export interface Replay {
 /** The most dead letters that one call submits, and reads. */
 export const MAX_REPLAYED = 10_000
 const MAX_READ = 100_000
-/** Half of the time that a call may take; the next call continues. */
+/** The longest time of a replay, half of what a call may take; the next call continues. */
 const MAX_MS = MINUTE_MS
-/** Dead letters in memory at once; each has up to 64 KiB. */
+/** The most dead letters in memory at once; each has up to 64 KiB. */
 const CHUNK = 250
-/** A dead letter keeps this much of a record; a longer one is truncated, maybe within a character. */
+/**
+ * The bytes of a record that a dead letter keeps; a longer record is truncated, possibly within a
+ * character.
+ */
 const RAW_BYTES = 64 * 1024
 const MAX_CHARACTER_BYTES = 4
 
@@ -166,11 +175,11 @@ async function replayChunk(
     else if (outcome === 'rejected') tally.failed++
     else tally.skipped++
   }
-  // Nothing more is submitted until ClickHouse has taken this.
+  // The next chunk is submitted when ClickHouse has stored this one.
   await deps.settle()
 }
 
-/** @returns none when the dead letter holds no complete record */
+/** @returns an empty list when the dead letter has no complete record */
 function toReplayLine(
   { id, keyId, source, raw, protocol }: DeadLetter,
   isText: boolean,
@@ -178,7 +187,7 @@ function toReplayLine(
   const text = raw.trim()
   if (Buffer.byteLength(raw) > RAW_BYTES - MAX_CHARACTER_BYTES) return []
   const sender = { id, keyId, source }
-  // JSON allows a line end between tokens only, where it counts as a space.
+  // JSON allows a line end only between tokens, where it equals a space.
   if (text.startsWith('{') && text.endsWith('}'))
     return [{ ...sender, line: text.replaceAll(/[\r\n]+/g, ' '), protocol: null }]
   // Any other record would be rejected again for the same reason.
@@ -187,11 +196,14 @@ function toReplayLine(
 
 const ClaimDoc = Type.Object({ ids: Type.Array(Type.Number()) })
 
-/** Notes which dead letters an instance has in its WAL as new messages, so that the others leave them alone. */
+/**
+ * Records which dead letters an instance has in its WAL as new messages, so that the others do not
+ * replay them.
+ */
 export interface ReplayClaims {
-  /** Notes that these are replayed here. @returns those that no other instance replays */
+  /** Claims dead letters for this instance. @returns those that no other instance has claimed */
   claim(ids: readonly number[]): Promise<readonly number[]>
-  /** Notes that everything claimed here is stored. */
+  /** Releases all claims of this instance, whose messages are stored. */
   release(): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/* Saved views: addresses of the page's screens under a name, for one user or for all. */
+/* Saved views: named addresses of the page's screens, for one user or for all. */
 
 import { randomUUID } from 'node:crypto'
 
@@ -18,7 +18,7 @@ export const SavedViewDoc = Type.Object({
 })
 export type SavedView = Readonly<Static<typeof SavedViewDoc>>
 
-/** Who asks. */
+/** The calling user. */
 export interface Viewer {
   readonly id: string
   /** Whether views for all may be changed. */
@@ -38,7 +38,7 @@ export const MAX_SAVED_VIEWS = 200
 export function createSavedViews({ records, nowMs = Date.now }: SavedViewDeps) {
   const seen = ({ id }: Viewer): readonly SavedView[] =>
     records.list().filter(({ ownerId, fields }) => fields.is_for_all || ownerId === id)
-  /** One view of a screen is the default of a user, and one that for all. */
+  /** Unsets the previous default: a screen has one default view for each user and one for all. */
   const endOtherDefaults = async ({ id, ownerId, fields }: SavedView): Promise<void> => {
     if (!fields.is_default) return
     const others = records
@@ -92,7 +92,7 @@ export function createSavedViews({ records, nowMs = Date.now }: SavedViewDeps) {
       changeable(viewer, id)
       if (!(await records.remove(id))) refuseMissing(id)
     },
-    /** Deletes the views that nobody else sees. */
+    /** Deletes the private views of a user. */
     async removeOf(userId: string): Promise<void> {
       for (const { id, ownerId, fields } of records.list())
         if (ownerId === userId && !fields.is_for_all) await records.remove(id)

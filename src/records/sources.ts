@@ -29,33 +29,32 @@ type Registration = Pick<Source, 'name' | 'type' | 'connector' | 'applicationId'
 
 interface SourceLimits {
   readonly maxSources: number
-  /** Sources that the messages of one ingest key may register. */
+  /** The most sources that messages with one ingest key may register. */
   readonly perKey: number
 }
 
-/** Registrations that are stored at one time, in one turn of the event loop. */
+/** The registrations that are stored in one iteration of the event loop. */
 const STORED_AT_ONCE = 250
 
 /** The longest time that the creation of a source waits for the deletion of one of the same name. */
 const DELETION_WAIT_MS = 15_000
 
 /**
- * The registered sources, in memory for the pipeline's lookups. A source that its first message registers is
- * known at once, and stored in ClickHouse when the writer sends that message's WAL record (`store`).
- *
- * A deletion begins with `forget`: from then on messages of that name belong to an unregistered source and
- * register it anew. When the deleted rows are gone, `remove` deletes the stored source, or stores the one that
- * was registered since.
+ * The registered sources, in memory for the pipeline's lookups. A source that is registered by its
+ * first message is known at once, and stored in ClickHouse when the writer sends the WAL record of
+ * that message (`store`). A deletion begins with `forget`: from then on messages with that name
+ * belong to an unregistered source and register it again. When the deleted rows are gone, `remove`
+ * deletes the stored source, or stores the one that was registered since.
  */
 export class Sources {
   readonly #records: Collection<Source>
   readonly #limits: SourceLimits
   readonly #byName = new Map<string, Source>()
-  /** How many sources each ingest key has registered. */
+  /** The number of sources that each ingest key has registered. */
   readonly #perKey = new Map<string, number>()
-  /** All names in order; null when they have to be sorted again. */
+  /** All names in order; null when they must be sorted again. */
   #names: readonly string[] | null = null
-  /** Sources that their first message registered, and that are not stored yet. */
+  /** Sources that were registered by their first message and are not stored yet. */
   readonly #unstored = new Set<string>()
   /** Names of sources that are being deleted, until their rows are gone from ClickHouse. */
   readonly #deleting = new Set<string>()
@@ -75,7 +74,9 @@ export class Sources {
     return source.enabled ? 'ok' : 'disabled'
   }
 
-  /** Which limit keeps a message of this ingest key from registering a source; null for none. */
+  /**
+   * The limit that keeps a message with this ingest key from registering a source; null for none.
+   */
   limitOf(keyId: string): 'source_limit' | 'key_source_limit' | null {
     if (this.#byName.size >= this.#limits.maxSources) return 'source_limit'
     const registered = keyId === '' ? 0 : (this.#perKey.get(keyId) ?? 0)
@@ -91,7 +92,7 @@ export class Sources {
   }
 
   /**
-   * Stores sources that their first messages registered, unless they are stored already.
+   * Stores sources that were registered by their first messages, unless they are stored already.
    *
    * @returns those that ClickHouse refused
    */
@@ -150,7 +151,10 @@ export class Sources {
     else this.#perKey.set(keyId, registered)
   }
 
-  /** Registers a deleted source again, of which this instance took newer messages before it learned of the deletion. */
+  /**
+   * Registers a deleted source again, of which this instance received newer messages before it
+   * learned of the deletion.
+   */
   async registerAgain(name: string): Promise<void> {
     const again = {
       name,
@@ -217,7 +221,9 @@ export class Sources {
     return changed
   }
 
-  /** Takes over what another instance registered, changed or removed. A source that is being deleted is read after that. */
+  /**
+   * Applies a change that another instance made. A source that is being deleted is read afterwards.
+   */
   follow(name: string, source: Source | null): void {
     if (this.#deleting.has(name)) return
     if (source !== null) this.#set(source)
@@ -251,7 +257,7 @@ export class Sources {
     this.release(names)
   }
 
-  /** Ends the deletion of all sources. @returns how many were stored */
+  /** Ends the deletion of all sources. @returns the number of stored sources */
   async removeAll(): Promise<number> {
     const removed = await this.#records.clear()
     await Promise.all(
@@ -261,7 +267,7 @@ export class Sources {
     return removed
   }
 
-  /** Notes that a deletion is over: a source that is stored under such a name was created since. */
+  /** Ends a deletion; a stored source of such a name was created since. */
   release(names: readonly string[] = [...this.#deleting]): void {
     for (const name of names) {
       this.#deleting.delete(name)

@@ -62,8 +62,9 @@ export type Tasks = ReturnType<typeof createTasks>
 const MAX_TASKS = 100_000
 
 /**
- * Tasks in memory, written through. A viewer sees the tasks assigned to them, a manager all; admins change
- * them, and assignees move their own. Every change may reject with `dependency_unavailable`.
+ * The tasks, held in memory and written through. A viewer sees the tasks assigned to them, a
+ * manager sees all; admins change them, and assignees change the status of their own. Every change
+ * may reject with `dependency_unavailable`.
  */
 export function createTasks({
   records,
@@ -100,7 +101,10 @@ export function createTasks({
       await records.update(task.id, () => task)
       return task
     },
-    /** @throws AppError not_found, validation_error; forbidden, also for an assignee's other fields */
+    /**
+     * @throws AppError not_found, validation_error; forbidden, also when an assignee changes
+     * another field
+     */
     async change(actor: Actor, id: string, fields: Partial<TaskFields>): Promise<Task> {
       const task = records.get(id)
       if (task === null) throw missing(id)
@@ -119,7 +123,7 @@ export function createTasks({
     async remove(id: string): Promise<void> {
       if (!(await records.remove(id))) throw missing(id)
     },
-    /** @returns how many there were */
+    /** @returns the number of deleted tasks */
     clear: () => records.clear(),
   }
 }

@@ -1,4 +1,4 @@
-/* What people said of templates: a note for those who come later, and which priorities they corrected. */
+/* Notes of users on templates, and the history of corrected priorities. */
 
 import { Type, type Static } from '@sinclair/typebox'
 
@@ -20,7 +20,7 @@ const TemplateCorrection = Type.Object({
 })
 
 export const TemplateNotesDoc = Type.Object({
-  /** Of the template. */
+  /** The id of the template. */
   id: Type.String(),
   source: Type.String(),
   note: Type.Union([TemplateNote, Type.Null()]),
@@ -55,7 +55,7 @@ export function createTemplateNotes({ records, nowMs = Date.now }: TemplateNotes
   }
   return {
     of: (id: string): TemplateNotesRecord | null => records.get(id) ?? null,
-    /** @param text '' takes the note away */
+    /** @param text '' deletes the note */
     write: (template: Described, actorId: string, text: string): Promise<void> =>
       change(template, (current) => ({
         ...current,
