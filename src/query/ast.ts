@@ -1,7 +1,8 @@
 /*
- * The query language: one line that says which events are meant. `lexer.ts` splits a line into tokens, `parser.ts` makes the
- * tree below of them, `printer.ts` writes a tree as a line again. Nothing here does I/O, so that the server and the web page
- * use the same code. `src/docs/query-language.md` is the guide for users.
+ * The query language: a line that selects events. `lexer.ts` splits a line into tokens, `parser.ts`
+ * builds the tree below from them, `printer.ts` converts a tree back to a line. This folder does no
+ * I/O, so that the server and the web page can share it. `src/docs/query-language.md` is the guide
+ * for users.
  */
 
 /** A field that every event has. Any other name is an attribute, a path into `tags`. */
@@ -26,24 +27,27 @@ export type BuiltinField = (typeof BUILTIN_FIELDS)[number]
 
 export type Field =
   | { readonly kind: 'builtin'; readonly name: BuiltinField }
-  /** The names on the way into `tags`, joined by dots: `user.id`. */
+  /** The path into `tags`, joined by dots: `user.id`. */
   | { readonly kind: 'attribute'; readonly name: string }
 
 export const isBuiltin = (field: Field, name: BuiltinField): boolean =>
   field.kind === 'builtin' && field.name === name
 
-/** What a text must contain. */
+/** A test of a text. */
 export type TextTest =
-  /** A whole word, in any case. Punctuation at its ends does not count, that within it does: `10.0.0.9`. */
+  /**
+   * A whole word, in any case. Punctuation at its ends is ignored, punctuation within it is not:
+   * `10.0.0.9`.
+   */
   | { readonly kind: 'word'; readonly text: string }
-  /** A word that begins so, in any case. */
+  /** A word with this beginning, in any case. */
   | { readonly kind: 'prefix'; readonly text: string }
   /** These characters, in any case. */
   | { readonly kind: 'phrase'; readonly text: string }
   /** In the syntax of RE2. */
   | { readonly kind: 'regex'; readonly pattern: string }
 
-/** What a field must be. */
+/** A test of a field's value. */
 export type ValueTest =
   | TextTest
   | { readonly kind: 'equal'; readonly text: string }
@@ -56,12 +60,12 @@ export type Comparison = '>' | '>=' | '<' | '<='
 export type Query =
   /** Without nodes it matches every event. */
   | { readonly kind: 'and'; readonly nodes: readonly Query[] }
-  /** Without nodes, which no line can say, it matches none. */
+  /** Without nodes, which no line can express, it matches none. */
   | { readonly kind: 'or'; readonly nodes: readonly Query[] }
   | { readonly kind: 'not'; readonly node: Query }
   /** In message, host or trace id. */
   | { readonly kind: 'text'; readonly test: TextTest }
-  /** One of the tests holds. */
+  /** Matches when one of the tests passes. */
   | { readonly kind: 'field'; readonly field: Field; readonly tests: readonly ValueTest[] }
   | {
       readonly kind: 'compare'
@@ -69,7 +73,7 @@ export type Query =
       readonly operator: Comparison
       readonly value: string
     }
-  /** The event has the field, or an attribute below it. */
+  /** Matches when the event has the field, or an attribute below it. */
   | { readonly kind: 'has'; readonly field: Field }
 
 export const EVERYTHING: Query = { kind: 'and', nodes: [] }
@@ -88,7 +92,7 @@ export function anyOf(nodes: readonly Query[]): Query {
   return flat.length === 1 && first !== undefined ? first : { kind: 'or', nodes: flat }
 }
 
-/** What a query means within some sources, which no part of it can leave; null for all. */
+/** Restricts a query to some sources; null for all. */
 export const ofSources = (query: Query, sources: readonly string[] | null): Query =>
   sources === null
     ? query

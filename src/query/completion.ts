@@ -2,7 +2,7 @@ import { BUILTIN_FIELDS, type Field } from './ast.js'
 import { toField, typeOf } from './fields.js'
 import { tokenize, type FieldToken, type Token } from './lexer.js'
 
-/** What can be typed at a position of a line. */
+/** The possible completions at a position of a line. */
 export interface Completion {
   /** The text that a completion replaces, in UTF-16 code units; it may reach beyond the position. */
   readonly position: number
@@ -10,11 +10,14 @@ export interface Completion {
   /** `clause`: a word or the name of a field; `operator`: `OR`; `value`: a value of `field`. */
   readonly expected: readonly ('clause' | 'operator' | 'value')[]
   readonly field: Field | null
-  /** The names of the language that begin with what is typed: built-in fields, or the values of a field that has few. */
+  /**
+   * The names of the language that begin with the typed text: built-in fields, or the values of a
+   * field with few values.
+   */
   readonly names: readonly string[]
 }
 
-/** Tells what is expected at a position, in whatever state the line is. */
+/** Determines what is expected at a position of any line, complete or not. */
 export function completeQuery(line: string, position: number): Completion {
   const tokens = tokenize(line)
   const at = tokens.findLastIndex(({ start }) => start < position)
@@ -24,7 +27,7 @@ export function completeQuery(line: string, position: number): Completion {
   if ('of' in token && token.of !== null) return value(token, token.of.name, typed)
   if (token.kind === 'field') return atField(token, position, typed)
   if (token.kind === 'comma') return afterComma(token, tokens[at - 1])
-  // Whoever types a name may have typed a keyword so far.
+  // The beginning of a name may be a keyword.
   if (token.kind === 'bare' || /^\w+$/.test(typed)) return clause(token, typed)
   return isWithinText(token, position) ? nothing(token) : between(position, token)
 }

@@ -1,12 +1,12 @@
 import { closestMatch } from 'leven'
 
-/** What is wrong with a line, and where. */
+/** A fault in a line, with its position. */
 export interface QueryFault {
   /** In UTF-16 code units from the start of the line. */
   readonly position: number
   readonly length: number
   readonly message: string
-  /** What the marked text could be replaced with; null when there is no guess. */
+  /** A replacement for the marked text; null when there is no guess. */
   readonly suggestion: string | null
 }
 
@@ -25,7 +25,7 @@ export class SyntaxFault extends Error {
 }
 
 /**
- * The name that is most like a text: one edit away, or two for a text of five letters and more.
+ * The name most similar to a text: one edit away, or two for a text of five letters and more.
  *
  * @returns null when none is
  */

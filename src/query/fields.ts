@@ -3,10 +3,10 @@ import { parseSeverity } from '../model/severity.js'
 import { BUILTIN_FIELDS, type BuiltinField, type Field } from './ast.js'
 import { nearest } from './fault.js'
 
-/** What the values of a field are. */
+/** The kind of a field's values. */
 export type FieldKind =
   | 'severities'
-  /** One of a few. */
+  /** A closed set of names. */
   | 'names'
   | 'texts'
   | 'texts without regex'
@@ -21,11 +21,11 @@ export type FieldKind =
 
 interface FieldType {
   readonly kind: FieldKind
-  /** All values, of a field that has few. */
+  /** All values of a field with few values. */
   readonly names: readonly string[]
 }
 
-/** From the least to the gravest. */
+/** The severities in ascending order. */
 export const SEVERITY_NAMES: readonly string[] = SEVERITIES.map((name) => name.toLowerCase())
 
 const of = (kind: FieldKind, names: readonly string[] = []): FieldType => ({ kind, names })
@@ -78,13 +78,13 @@ export function readName(text: string): Field | null {
   return /^"|,/.test(text) ? null : toField(text)
 }
 
-/** The name that `toField` makes the same field of. */
+/** The name from which `toField` makes the same field. */
 export function nameOf({ kind, name }: Field): string {
   const isAmbiguous = kind === 'attribute' && (isBuiltinName(name) || name.startsWith(TAG))
   return isAmbiguous ? TAG + name : name
 }
 
-/** What built-in fields are called elsewhere: in the parameters of the API, and in other log systems. */
+/** Other names of built-in fields: in the parameters of the API, and in other log systems. */
 const SYNONYMS: Readonly<Record<string, BuiltinField>> = {
   level: 'severity',
   service: 'source',
@@ -98,7 +98,7 @@ const SYNONYMS: Readonly<Record<string, BuiltinField>> = {
   occurrence_count: 'count',
 }
 
-/** Short names are one edit from many words. */
+/** Shorter names are not corrected, because they are one edit away from many words. */
 const MIN_LIKE = 4
 
 /** The built-in field that an attribute's name may have been meant for. */

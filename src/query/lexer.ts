@@ -7,7 +7,7 @@ export interface Span {
   readonly end: number
 }
 
-/** A name with what follows it: `host:`, `count>=`. */
+/** A name with its operator: `host:`, `count>=`. */
 export interface FieldToken extends Span {
   readonly kind: 'field'
   readonly name: string
@@ -23,7 +23,10 @@ export type TextToken = Span & { readonly of: FieldToken | null } & (
         readonly isPrefix: boolean
         /** Whether it has a star at another place than its end. */
         readonly hasInnerStar: boolean
-        /** Where in the text two dots are that are not escaped and have something before them; -1 for none. */
+        /**
+         * The position of two unescaped dots that are not at the beginning of the text; -1 for
+         * none.
+         */
         readonly dotsAt: number
       }
     | { readonly kind: 'quoted'; readonly text: string; readonly isClosed: boolean }
@@ -38,10 +41,12 @@ export type Token =
 const BLANK = /\s/
 const PUNCTUATION = { '(': 'open', ')': 'close', ',': 'comma', ':': 'colon' } as const
 const KEYWORDS = { OR: 'or', AND: 'and', NOT: 'not' } as const
-/** A backslash before these means the character itself; before a letter or digit it is a backslash. */
+/** A backslash before one of these escapes it; before a letter or digit it is a plain backslash. */
 const ESCAPABLE = /[\s!-/:-@[-`{-~]/
 const ESCAPED = new RegExp(`\\\\${ESCAPABLE.source}`, 'g')
-/** What may stand before `>` and `<`; otherwise they are characters of a word, such as `a->b`. */
+/**
+ * A name that may precede `>` and `<`; otherwise these are characters of a word, such as `a->b`.
+ */
 const COMPARABLE_NAME = /^[\p{L}_$@](?:[\p{L}\p{N}_.$@/-]*[\p{L}\p{N}_])?$/u
 /** Dashes that exclude nothing. */
 const DASHES = /-+(?:\s|$)/y
@@ -52,10 +57,10 @@ const isPunctuation = (text: string): text is keyof typeof PUNCTUATION => text i
 /** @param char one character, '' at the end of the line */
 const isBlank = (char: string): boolean => char === '' || BLANK.test(char)
 
-/** Whether a text means more than itself to the lexer: `OR`. */
+/** Whether a text is a keyword for the lexer, such as `OR`. */
 export const isReserved = (text: string): boolean => isKeyword(text)
 
-/** Splits a line into tokens. It accepts any line; what is wrong with it is for the parser to say. */
+/** Splits a line into tokens. It accepts any line; the parser reports faults. */
 export function tokenize(line: string): readonly Token[] {
   const tokens: Token[] = []
   let at = 0
@@ -179,7 +184,7 @@ interface Bare {
   /** Without escapes. */
   readonly text: string
   readonly end: number
-  /** Where it has stars that are not escaped. */
+  /** The positions of unescaped stars. */
   readonly stars: readonly number[]
 }
 

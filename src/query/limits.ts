@@ -1,6 +1,6 @@
 /*
- * What a query may not ask, although it is well formed: it would take too much of everybody's time. Clauses are named as they
- * are in the tree, so that `parseQuery` can mark them.
+ * The limits of a well-formed query, which keep it from slowing down everybody else's. Clauses are
+ * named as they are in the tree, so that `parseQuery` can mark them.
  */
 
 import { isBuiltin, type BuiltinField, type Field, type Query, type ValueTest } from './ast.js'
@@ -56,7 +56,7 @@ function* clausesIn(query: Query): Generator<FieldNode> {
 interface Searched {
   readonly clause: Query
   readonly kind: ValueTest['kind']
-  /** Something beside it leaves few rows. */
+  /** Whether another clause leaves few rows. */
   readonly isNarrowed: boolean
 }
 
@@ -120,7 +120,7 @@ function* loneRegexes(query: Query, hasOther: boolean): Generator<Query> {
   if ((query.kind === 'text' || query.kind === 'field') && !hasOther && !isOther(query)) yield query
 }
 
-/** Whether it is a clause that a regular expression may stand beside, which an exclusion is too. */
+/** Whether a clause, which may be an exclusion, permits a regular expression beside it. */
 function isOther(query: Query): boolean {
   switch (query.kind) {
     case 'and':

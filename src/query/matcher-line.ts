@@ -1,15 +1,15 @@
 /*
- * Matchers as one line, which links have and people type: `host=web-*, zone!="a, b"`. A value in quotes is a text of JSON, in
- * which a comma and a `*` stand for themselves.
+ * Matchers as one line, for links and for typing: `host=web-*, zone!="a, b"`. A value in quotes is
+ * a JSON string, in which a comma and a `*` are plain characters.
  */
 
-/** Which alerts a silence means: those of which a field has a value, or has another. */
+/** A condition on alerts: a field has a value, or does not have it. */
 export interface Matcher {
   readonly field: string
   /** Default: `=`. */
   readonly op?: '=' | '!='
   readonly value: string
-  /** Whether `*` in the value stands for itself, and not for any characters. */
+  /** Whether `*` in the value is a plain character instead of a wildcard. */
   readonly exact?: boolean
 }
 
@@ -39,7 +39,7 @@ export function parseMatchers(text: string): readonly Matcher[] | null {
   return found.length === 0 ? null : found
 }
 
-/** @returns null for what is no text of JSON */
+/** @returns null for a text that is not a JSON string */
 function textOf(quoted: string): string | null {
   try {
     return String(JSON.parse(quoted))

@@ -15,7 +15,10 @@ export type Parsed =
   | {
       readonly query: Query
       readonly fault: null
-      /** What may have been meant otherwise, such as an attribute that is called like a built-in field. */
+      /**
+       * Hints about what may have been meant otherwise, such as an attribute with a name like a
+       * built-in field.
+       */
       readonly hints: readonly QueryFault[]
       /** A fault of one of its clauses; null for a clause that is not in the line. */
       readonly faultOf: (clause: Query, message: string) => QueryFault | null
@@ -59,7 +62,7 @@ class Parser {
     const query = this.#alternatives(0)
     const rest = this.#next
     if (rest !== undefined) throw new SyntaxFault(rest, 'this ) has no (', '')
-    // It is printed with parentheses around all that is nested.
+    // The printed form has parentheses around everything nested, so it may be deeper than the line.
     if (depthOf(query) > MAX_DEPTH) throw tooDeep({ start: 0, end: this.#line.length })
     return query
   }
@@ -73,7 +76,7 @@ class Parser {
     return this.#tokens[this.#at]
   }
 
-  /** Where what is read so far ends. */
+  /** The end of what was read so far. */
   get #end(): number {
     return this.#tokens[this.#at - 1]?.end ?? 0
   }
@@ -109,7 +112,7 @@ class Parser {
     }
   }
 
-  /** Whether a clause begins here, be it a wrong one. */
+  /** Whether a clause begins here, even a wrong one. */
   #isOperand(): boolean {
     const kind = this.#next?.kind
     return kind !== undefined && kind !== 'or' && kind !== 'and' && kind !== 'close'
@@ -161,7 +164,11 @@ class Parser {
     return { kind: 'text', test: toTextTest(token) }
   }
 
-  /** `severity=error` reads like a field, and is a word. @returns null for other texts */
+  /**
+   * Finds `severity=error`, which looks like a field but is a word.
+   *
+   * @returns null for other texts
+   */
   #asAssignment({ kind, start, end }: Token): SyntaxFault | null {
     const found = kind === 'bare' ? ASSIGNMENT.exec(this.#line.slice(start, end)) : null
     const [head = '', name = '', isNot] = found ?? []
@@ -174,7 +181,7 @@ class Parser {
     )
   }
 
-  /** `count > 10` reads like a comparison. */
+  /** Finds `count > 10`, which looks like a comparison but has blanks. */
   #checkSpaces(token: TextToken): void {
     if (token.kind !== 'bare' || !/^[<>]=?$/.test(token.text)) return
     const [name, , value] = this.#tokens.slice(Math.max(0, this.#at - 2), this.#at + 1)
@@ -216,7 +223,10 @@ class Parser {
     if (meant !== null) this.hints.push(meant.fault)
   }
 
-  /** `!a` reads like an exclusion, and is the word `a`; `!a:b` asks for an attribute `!a`. */
+  /**
+   * Finds `!a`, which looks like an exclusion but is the word `a`, and `!a:b`, which tests an
+   * attribute `!a`.
+   */
   #asMark({ start }: Token): SyntaxFault | null {
     if (this.#line[start] !== '!') return null
     return new SyntaxFault({ start, end: start + 1 }, '! excludes nothing; - does', '-')
@@ -229,7 +239,7 @@ class Parser {
     throw new SyntaxFault(token, `the name of a field has at most ${MAX_NAME} characters`)
   }
 
-  /** `level:error` reads like a built-in field, and asks for an attribute. */
+  /** Finds `level:error`, which looks like a built-in field but tests an attribute. */
   #asBuiltin({ start }: Token, name: string): SyntaxFault | null {
     const field = toField(name)
     const isPlain = field.kind === 'attribute' && this.#line.startsWith(field.name, start)
@@ -284,7 +294,7 @@ class Parser {
     return new SyntaxFault(span, `${message}: a blank ends the clause`, pieces.join(''))
   }
 
-  /** A value that goes on behind a colon, a quote or a parenthesis needs quotes. */
+  /** A value with a colon, a quote or a parenthesis within needs quotes. */
   #checkEnd(value: TextToken | undefined): void {
     const token = this.#next
     if (value === undefined || token === undefined || token.start !== value.end) return
@@ -298,7 +308,11 @@ class Parser {
     )
   }
 
-  /** `https://host/path` is the value of a field as it stands. @returns null for other fields */
+  /**
+   * Finds `https://host/path`, which looks like a field but is a URL.
+   *
+   * @returns null for other fields
+   */
   #asUrl({ name, start }: FieldToken): SyntaxFault | null {
     const [url] = /^[a-z][a-z\d+-]*:\/\/[^\s)]+/i.exec(this.#line.slice(start)) ?? []
     if (url === undefined || isBuiltinName(name)) return null
@@ -317,7 +331,7 @@ class Parser {
   }
 }
 
-/** Why there is no clause before a token. */
+/** The fault of a missing clause before a token. */
 const emptiness = (token: Token): SyntaxFault =>
   new SyntaxFault(token, token.kind === 'or' ? 'there is nothing before OR' : 'this ) has no (', '')
 
@@ -333,7 +347,7 @@ function depthOf(query: Query): number {
 /** The kinds of `new` and `has`, which are no values of an event. */
 const HAS_NONE: readonly FieldKind[] = ['durations', 'fields']
 
-/** What other languages write for `:`. */
+/** The operators of other languages for `:`. */
 const ASSIGNMENT = /^([a-z]+)(?:(!)=|==?)/
 
 /** `*` alone: any event, or any value. */

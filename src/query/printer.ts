@@ -2,7 +2,7 @@ import type { Field, Query, TextTest, ValueTest } from './ast.js'
 import { isNumber, nameOf, toSeverity, typeOf } from './fields.js'
 import { isReserved } from './lexer.js'
 
-/** Writes a query as the line that the parser makes the same query of. */
+/** Converts a query to a line that parses to the same query. */
 export const printQuery = (query: Query): string =>
   query.kind === 'and' && query.nodes.length === 0 ? '' : print(query)
 
@@ -37,7 +37,10 @@ export function printName(field: Field): string {
   return SAFE_NAME.test(name) ? name : quoted(name)
 }
 
-/** @param isClause whether it stands alone, where minus, comparisons and keywords have a meaning */
+/**
+ * @param isClause whether it is a clause of its own, where minus, comparisons and keywords have a
+ * meaning
+ */
 function printTextTest(test: TextTest, isClause: boolean): string {
   switch (test.kind) {
     case 'word':
@@ -65,7 +68,7 @@ export function printValue(test: ValueTest, field: Field): string {
   }
 }
 
-/** Whether a value means itself without quotes. */
+/** Whether a value needs no quotes. */
 function isPlain(text: string, field: Field): boolean {
   if (text === '' || /[\s():,"*\\]|^\//.test(text)) return false
   if (!text.includes('..')) return true

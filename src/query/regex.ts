@@ -13,12 +13,12 @@ const LOOKAROUND = /^\(\?(?:<?[=!]|>)/
 const COUNTED = /^\{(\d+)(?:,(\d*))?\}$/
 const MAX_REPETITIONS = 1000
 
-/** What stands before a repetition. */
+/** What precedes a repetition. */
 type Before = 'nothing' | 'something' | 'repetition' | 'lazy repetition'
 
 /**
- * Finds what users of other regular expressions write and RE2 does not know, and what is not closed. What else RE2 refuses
- * comes to light when ClickHouse runs it.
+ * Finds syntax of other regular expressions that RE2 lacks, and what is not closed. Other faults
+ * show when ClickHouse compiles the pattern.
  */
 export function regexFault(pattern: string): RegexFault | null {
   const groups: number[] = []

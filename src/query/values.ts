@@ -18,10 +18,10 @@ import { regexFault } from './regex.js'
 
 const LETTER_OR_DIGIT = /[\p{L}\p{N}]/u
 
-/** What other languages write for the keywords. */
+/** The operators of other languages for the keywords. */
 const OPERATORS: Readonly<Record<string, string>> = { '&&': 'AND', '||': 'OR', '!': 'NOT' }
 
-/** What a token says about a text. @throws SyntaxFault */
+/** Converts a token to a test of a text. @throws SyntaxFault */
 export function toTextTest(token: TextToken): TextTest {
   if (token.kind === 'regex') return toRegex(token)
   if (token.kind === 'quoted') {
@@ -43,7 +43,7 @@ export function toTextTest(token: TextToken): TextTest {
   return { kind: isPrefix ? 'prefix' : 'word', text }
 }
 
-/** What a token says about the value of a field. @throws SyntaxFault */
+/** Converts a token to a test of a field's value. @throws SyntaxFault */
 export const toValueTest = (token: TextToken, field: Field): ValueTest =>
   READERS[typeOf(field).kind](token, field)
 
@@ -118,7 +118,7 @@ export function reversedRange(span: TextToken, test: ValueTest): SyntaxFault | n
   return new SyntaxFault(span, 'this range is empty', `${test.to}..${test.from}`)
 }
 
-/** Severities never meet numbers, so that both may share an order. */
+/** Severities are never compared with numbers, so both can share an order. */
 const orderOf = (end: string): number => SEVERITY_NAMES.indexOf(end) + 1 || Number(end)
 
 function toOneOf(token: TextToken, field: Field): ValueTest {
@@ -148,7 +148,7 @@ function toChecked(
   return { kind: 'equal', text: text.toLowerCase() }
 }
 
-/** @returns '' for what can be no name or number */
+/** @returns '' for a token that cannot be a name or number */
 const plainText = (token: TextToken): string =>
   token.kind === 'regex' || (token.kind === 'bare' && token.isPrefix) ? '' : token.text
 

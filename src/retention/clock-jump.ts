@@ -1,13 +1,17 @@
 import { HOUR_MS } from '../model/time.js'
 
-/** What a clock is ahead by of the time that passed, at which it may have been put forward by mistake. */
+/**
+ * The least difference between the clock and the time passed at which the clock may have been set
+ * forward by mistake.
+ */
 const JUMP_MS = HOUR_MS
 
 /**
- * Tells whether the clock was put forward since the last call. What is past its retention by such a clock alone would be lost
- * for good, so that it waits until the clock has stayed as it is.
+ * Creates a check of whether the clock was set forward since the last call. Rows that are past
+ * their retention only by such a clock would be lost for good, so deletion waits until the clock is
+ * stable.
  *
- * @param passedMs a clock that nobody sets
+ * @param passedMs a monotonic clock
  */
 export function createClockJump(
   nowMs: () => number = Date.now,

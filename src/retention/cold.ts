@@ -1,10 +1,11 @@
 /*
- * Cold storage: partitions of days that arrived COLD_AFTER_DAYS ago move to the disk `cold`, which is S3. They stay part of
- * their tables: questions, deletions and corrections reach them there, and retention drops them.
- *
- * One instance at a time moves what is due, the oldest day first. A move that fails is tried again at the next round, and the
- * events stay where they are until then. Each instance reads a row of the newest cold day now and then, to know whether S3
- * answers. Dead letters, which lists read from the newest on, stay on the local disk; so do rollups, which have no days.
+ * Cold storage: partitions of days that arrived COLD_AFTER_DAYS ago move to the disk `cold`, which
+ * is S3. They stay part of their tables: queries, deletions and corrections reach them there, and
+ * retention drops them. One instance at a time moves the due partitions, oldest first. A failed
+ * move is repeated in the next round; the events stay in place until then. Each instance reads a
+ * row of the newest cold day from time to time, to detect whether S3 answers. Dead letters stay on
+ * the local disk, because lists read them from the newest on; so do rollups, which have no daily
+ * partitions.
  */
 
 import { moveToCold, probeCold } from '../clickhouse/cold-disk.js'
@@ -20,9 +21,13 @@ interface ColdDeps {
   readonly store: Pick<Store, 'query' | 'change'>
   readonly partitions: Pick<Partitions, 'list'>
   readonly exclusive: Exclusive
-  /** COLD_AFTER_DAYS; null: nothing moves, but what was moved is read there. */
+  /** COLD_AFTER_DAYS; null when nothing moves. What was moved before is still read. */
   readonly afterDays: number | null
-  /** Tries what S3_URL has to allow; null without it. @throws Error saying why not, without keys */
+  /**
+   * Checks the permissions of S3_URL; null without it.
+   *
+   * @throws Error saying what is not allowed, without keys
+   */
   readonly checkS3: (() => Promise<void>) | null
   readonly log: Log
 }
@@ -36,7 +41,7 @@ export function createCold({ store, partitions, exclusive, afterDays, checkS3, l
   /** The end of the newest day of arrival that has cold rows; 0 for none. */
   let untilMs = 0
   let coldBytes = 0
-  /** What went wrong in the last round. */
+  /** The fault of the last round. */
   let fault: string | null = null
 
   const look = async (): Promise<readonly Partition[]> => {
@@ -65,7 +70,7 @@ export function createCold({ store, partitions, exclusive, afterDays, checkS3, l
     if (newest !== undefined) await probeCold(store, newest.table, newest.id)
   }
 
-  /** Moves what is due at a time. */
+  /** Moves the partitions that are due at a time. */
   const round = async (nowMs = Date.now()): Promise<void> => {
     const all = await look()
     try {
@@ -91,12 +96,12 @@ export function createCold({ store, partitions, exclusive, afterDays, checkS3, l
   return {
     round,
     start: rounds.start,
-    /** Does not wait for a move, which the server ends by itself. */
+    /** Does not wait for a move, which the server completes by itself. */
     close: (): void => void rounds.close(),
-    /** Events that arrived before are in cold storage, maybe; 0 for none. */
+    /** Events that arrived before may be in cold storage; 0 for none. */
     untilMs: (): number => untilMs,
     bytes: (): number => coldBytes,
-    /** What keeps events from being moved or read; null for nothing. */
+    /** Why events cannot be moved or read; null when they can. */
     fault: (): string | null =>
       fault === null || (afterDays === null && untilMs === 0)
         ? null
@@ -104,7 +109,10 @@ export function createCold({ store, partitions, exclusive, afterDays, checkS3, l
   }
 }
 
-/** Tries S3 at the start and after a fault: it says better than ClickHouse what is wrong. */
+/**
+ * Checks S3 at the start and after a fault, because its own error is clearer than that of
+ * ClickHouse.
+ */
 function createS3Check(tryS3: ColdDeps['checkS3']) {
   let isChecked = tryS3 === null
   return {
@@ -112,7 +120,7 @@ function createS3Check(tryS3: ColdDeps['checkS3']) {
       if (!isChecked) await tryS3?.()
       isChecked = true
     },
-    /** @returns what S3 says; the error itself when that is of S3, or S3 takes all */
+    /** @returns S3's error; the given error when it is from S3 itself, or S3 works */
     explain: async (error: unknown): Promise<unknown> => {
       if (!isChecked || tryS3 === null) return error
       isChecked = false
@@ -126,7 +134,7 @@ function createS3Check(tryS3: ColdDeps['checkS3']) {
   }
 }
 
-/** For health, which anybody reads; the log has the server's whole text. */
+/** The fault for the health check, which anybody can read; the log has the server's whole text. */
 const reasonOf = (error: unknown): string =>
   error instanceof StoreError
     ? `ClickHouse answered ${error.type || error.code}`

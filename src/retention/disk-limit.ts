@@ -29,7 +29,10 @@ interface Outcome {
   readonly nothingDropped: string | null
 }
 
-/** @returns the part of MAX_DISK that can be held: the disk of a ClickHouse server is not known here */
+/**
+ * @returns the part of MAX_DISK that can be enforced: the disk of a ClickHouse server is not known
+ * here
+ */
 export function heldLimit(
   limit: DiskLimit | null,
   isEmbedded: boolean,
@@ -44,7 +47,10 @@ export function heldLimit(
   return null
 }
 
-/** A share of MAX_DISK. Events that take less than it are not what fills the disk, and are not dropped for other files. */
+/**
+ * A share of MAX_DISK. When events take less than this, other files fill the disk, and no events
+ * are dropped.
+ */
 const OWN_SHARE = 0.5
 
 /** The disk that a directory is on. */
@@ -61,9 +67,9 @@ export async function usedShareOf(dir: string): Promise<number> {
 }
 
 /**
- * Drops a day when the limit is exceeded: the oldest of the shortest retention. The present day stays, whatever else fills the
- * disk, and so does what is in cold storage. ClickHouse removes the files a moment later, so a call drops one day and the next
- * one measures again.
+ * Drops a day of events when the limit is exceeded: the oldest one with the shortest retention. The
+ * current day stays, and so does cold storage. ClickHouse removes the files a moment later, so a
+ * call drops only one day, and the next call measures again.
  */
 export function createDiskLimit({ limit, disk, partitions, policy }: DiskLimitDeps) {
   const daysOf = ({ keptDays }: Partition): number => policy.limited(keptDays ?? 0)
@@ -97,15 +103,18 @@ const NOTHING: Outcome = { dropped: [], nothingDropped: null }
 const ONLY_TODAY =
   'MAX_DISK is exceeded by what arrived today, which stays: raise MAX_DISK, or send less'
 
-/** ClickHouse needs some MiB of disk to store one row. When a start fails with less free space than this, the error says that the disk is full. */
+/**
+ * ClickHouse needs some MiB of disk to store one row. When a start fails with less free space, the
+ * error says that the disk is full.
+ */
 const LEAST_FREE_BYTES = 16 * 1024 * 1024
-/** An embedded ClickHouse that starts makes about as many files (inodes). */
+/** The free files (inodes) that an embedded ClickHouse needs to start. */
 const LEAST_FREE_FILES = 300
 
 /**
- * On a full disk a start fails in many ways.
+ * Explains a failed start on a full disk, which may fail in many ways.
  *
- * @param cause why it failed
+ * @param cause the error of the start
  * @returns an error that names the directory whose disk is full; null when there is space
  */
 export async function explainFullDisk(dataDir: string, cause: unknown): Promise<Error | null> {
@@ -114,7 +123,7 @@ export async function explainFullDisk(dataDir: string, cause: unknown): Promise<
     if (disk === null) continue
     const { bavail, bsize, files, ffree } = disk
     const isFull = bavail * bsize < LEAST_FREE_BYTES
-    // Some file systems have no limit, and say 0.
+    // Some file systems have no limit of files and report 0.
     if (!isFull && (files === 0 || ffree >= LEAST_FREE_FILES)) continue
     const free = isFull ? `${bavail * bsize} bytes are free` : `${ffree} more files fit on it`
     const reason = cause instanceof Error ? cause.message : String(cause)

@@ -21,14 +21,14 @@ export interface Partition {
   readonly coldBytes: number
 }
 
-/** Rows that are kept equally long. */
+/** Rows with the same retention. */
 export interface Group {
   readonly source: string
-  /** Null in tables without it. */
+  /** The severity; null in tables without it. */
   readonly severity: Severity | null
 }
 
-/** How the rows of a table are told apart. */
+/** The columns that distinguish the groups of a table. */
 const COLUMNS = {
   events: { day: 'toDate(received_at)', severity: 'toString(severity)' },
   event_occurrences: { day: 'arrival', severity: "''" },
@@ -44,10 +44,10 @@ const groupsSql = statement<
   GroupRow
 >('retention_groups')
 
-/** The groups of a day of a large database. */
+/** The timeout for reading the groups of a day, which a large database needs. */
 const READ_MS = 300_000
 
-/** What has to go is deleted by day and class, and by row where a class has changed. */
+/** Deletes expired rows by day and class, and by group where a class has changed. */
 export function createPartitions(store: Pick<Store, 'query' | 'change' | 'partitions'>) {
   return {
     list: async (): Promise<readonly Partition[]> =>
@@ -69,7 +69,7 @@ export function createPartitions(store: Pick<Store, 'query' | 'change' | 'partit
 
     drop: ({ table, id }: Partition): Promise<void> => dropPartition(store, table, id),
 
-    /** ClickHouse rewrites the parts of the partition by and by. */
+    /** Deletes groups of a partition; ClickHouse rewrites the parts in the background. */
     deleteGroups: async ({ table, id }: Partition, groups: readonly Group[]): Promise<void> => {
       const { severity: severitySql } = COLUMNS[table]
       await store.change(
@@ -100,8 +100,8 @@ function toPartition(row: PartitionRow): Partition[] {
 /** A day of UTC: 2026-11-24. */
 export const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
-/** What a partition takes of the local disk. */
+/** The bytes of a partition on the local disk. */
 export const localBytes = ({ bytes, coldBytes }: Partition): number => bytes - coldBytes
 
-/** When the last row of a partition had arrived. */
+/** The end of the day of arrival. */
 export const endOf = ({ dayMs }: Partition): number => dayMs + DAY_MS

@@ -6,9 +6,10 @@ import type { Applications } from '../records/applications.js'
 import type { Sources } from '../records/sources.js'
 
 /*
- * How long an event is kept, in days after its arrival: as its source says, else as the application of the source says,
- * else as the setting for its severity says, else RETENTION_DAYS. Nothing is kept longer than RETENTION_DAYS, because the
- * rollups and the dictionary of templates must outlive the events.
+ * The retention of an event in days after its arrival. It is that of its source, else that of the
+ * source's application, else the setting for its severity, else RETENTION_DAYS. Nothing is kept
+ * longer than RETENTION_DAYS, because the rollups and the dictionary of templates must outlive the
+ * events.
  */
 
 interface PolicyDeps {
@@ -67,11 +68,11 @@ export function createRetentionPolicy(deps: PolicyDeps) {
         sources === null
           ? ownDays.list().map(([, own]) => limited(own))
           : sources.map((source) => orOwn(source, () => shortest))
-      // Sources without a retention of their own are among all.
+      // Sources without a retention of their own are included for null.
       return days.reduce((a, b) => Math.min(a, b), sources === null ? shortest : retentionDays)
     },
 
-    /** Equal for equal policies; null when RETENTION_DAYS holds for everything. */
+    /** A text that is equal for equal policies; null when RETENTION_DAYS applies to everything. */
     fingerprint: (): string | null => {
       const own = ownDays.list()
       if (own.length === 0 && bySeverity.size === 0) return null
@@ -81,7 +82,7 @@ export function createRetentionPolicy(deps: PolicyDeps) {
   }
 }
 
-/** What sources and their applications say. */
+/** The retention of sources and their applications. */
 function createOwnDays({ sources, applications }: PolicyDeps) {
   /** Null when neither the source nor its application has a retention. */
   const of = (name: string): number | null => {

@@ -22,24 +22,24 @@ interface RetentionDeps {
   readonly exclusive: Exclusive
   readonly policy: RetentionPolicy
   readonly log: Log
-  /** The part of MAX_DISK that can be held; null: no limit. */
+  /** The part of MAX_DISK that can be enforced; null for no limit. */
   readonly limit: DiskLimit | null
   /** The directory of the embedded ClickHouse; null with a server, whose disk is not known here. */
   readonly dir: string | null
-  /** COLD_AFTER_DAYS; null: nothing moves to cold storage. */
+  /** COLD_AFTER_DAYS; null when nothing moves to cold storage. */
   readonly coldAfterDays: number | null
-  /** Tries what S3_URL has to allow; null without it. */
+  /** Checks the permissions of S3_URL; null without it. */
   readonly checkS3: (() => Promise<void>) | null
   readonly audit: Pick<Audit, 'record'>
   readonly metrics: Pick<Metrics, 'droppedForDisk'>
 }
 
-/** What is stored, and what had to go. */
+/** What is stored, and what was dropped. */
 export interface StorageReport {
   readonly stored: readonly Partition[]
   /** Used share of the disk under the embedded ClickHouse; null with a server. */
   readonly usedShare: number | null
-  /** What MAX_DISK dropped last; null for nothing. */
+  /** The day that MAX_DISK dropped last; null for none. */
   readonly dropped: DroppedDay | null
 }
 
@@ -51,11 +51,14 @@ interface DroppedDay {
 
 export type Retention = ReturnType<typeof createRetention>
 
-/** By then the clock of a machine that has just started is right. */
+/** The first sweep waits until the clock of a machine that has just started is right. */
 const FIRST_SWEEP_MS = 10 * MINUTE_MS
 const DISK_EVERY_MS = 30_000
 
-/** Drops what is past its retention, every hour, on one instance at a time, and moves what is old to cold storage. */
+/**
+ * Drops expired rows every hour, on one instance at a time, and moves old partitions to cold
+ * storage.
+ */
 export function createRetention(deps: RetentionDeps) {
   const { store, entities, exclusive, policy, log, dir, coldAfterDays, checkS3 } = deps
   const partitions = createPartitions(store)
@@ -90,7 +93,10 @@ export function createRetention(deps: RetentionDeps) {
       disk.start()
       cold.start()
     },
-    /** What operators have to know: days that were dropped for the disk, cold storage that is away; null for nothing. */
+    /**
+     * A warning for operators: days were dropped for the disk, or cold storage does not answer;
+     * null for none.
+     */
     told: (): string | null => {
       const all = [disk.told(), cold.fault()].filter((one) => one !== null)
       return all.length === 0 ? null : all.join('; ')
@@ -100,7 +106,7 @@ export function createRetention(deps: RetentionDeps) {
       usedShare: dir === null ? null : await usedShareOf(dir),
       dropped: disk.last(),
     }),
-    /** Resolves when the sweep under way has ended. */
+    /** Resolves when the current sweep has ended. */
     close: async (): Promise<void> => {
       cold.close()
       await Promise.all([disk.close(), rounds.close()])
@@ -124,15 +130,15 @@ interface DiskRoundDeps extends RetentionDeps {
 
 interface DiskRounds extends Rounds {
   last(): DroppedDay | null
-  /** What was dropped in the last day, or why nothing is; null for nothing. */
+  /** A warning about days dropped within the last day, or why none can be; null for none. */
   told(): string | null
 }
 
-/** Compares the disk with MAX_DISK again and again. */
+/** Compares the disk with MAX_DISK periodically. */
 function createDiskRounds(deps: DiskRoundDeps): DiskRounds {
   const { limit, dir, exclusive, records, audit, metrics, log } = deps
   let stuck: string | null = null
-  // It is in the database, so that other instances and the next start know it.
+  // The last drop is stored in the database, so that other instances and the next start know it.
   const last = (): DroppedDay | null => {
     const drop = records.get(RETENTION_ID)?.lastDrop
     return drop === undefined ? null : { atMs: drop.atMs, day: toDay(drop.dayMs) }

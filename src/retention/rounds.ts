@@ -1,19 +1,19 @@
 export interface Rounds {
   start(): void
-  /** Resolves when the round under way has ended. */
+  /** Resolves when the current round has ended. */
   close(): Promise<void>
 }
 
 interface RoundsOptions {
   readonly work: () => Promise<void>
-  /** Until the first one. */
+  /** The time until the first round. */
   readonly firstMs: number
-  /** From the end of one to the next. */
+  /** The pause between two rounds. */
   readonly pauseMs: number
   readonly onError: (error: unknown) => void
 }
 
-/** Does some work again and again. */
+/** Runs some work periodically. */
 export function createRounds({ work, firstMs, pauseMs, onError }: RoundsOptions): Rounds {
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> = Promise.resolve()

@@ -8,23 +8,25 @@ import type { RetentionPolicy } from './policy.js'
 /*
  * Drops what is past its retention.
  *
- * Events, their repeats and dead letters are partitioned by the day of their arrival; events and repeats also by the
- * retention class that held when they arrived. So a partition is dropped whole when its day is so many days ago.
+ * Events, their repeats and dead letters are partitioned by the day of their arrival; events and
+ * repeats also by the retention class that held when they arrived. A partition is therefore dropped
+ * as a whole when its class has expired.
  *
- * When the retention of a source, an application or a severity changes, the partitions of the days until then hold rows of
- * another class. Once a day, and after each change, the groups of such partitions are read; those that are past their
- * retention are deleted by row, and the partition is dropped when nothing else is in it. Tables without classes (dead
- * letters, and databases made before 1018) are treated like this as soon as anything is kept otherwise than RETENTION_DAYS.
+ * When the retention of a source, an application or a severity changes, the partitions of the days
+ * until then hold rows of another class. Once a day, and after each change, the groups of such
+ * partitions are read; those that are past their retention are deleted by row, and the partition is
+ * dropped when nothing else is in it. Tables without classes (dead letters, and databases made
+ * before 1018) are treated like this as soon as anything has another retention than RETENTION_DAYS.
  */
 
 export const RetentionDoc = Type.Object({
-  /** Of the policy that new events arrive under. */
+  /** The fingerprint of the policy for new events. */
   fingerprint: Type.Union([Type.String(), Type.Null()]),
   /** Partitions of days up to this time may hold rows of other classes; 0: none do. */
   changedAtMs: Type.Number(),
   /** The end of the newest day that was dropped for the disk. */
   droppedMs: Type.Optional(Type.Number()),
-  /** What was dropped last for the disk, and when. */
+  /** The day that was dropped last for the disk, and when. */
   lastDrop: Type.Optional(Type.Object({ dayMs: Type.Number(), atMs: Type.Number() })),
 })
 export type RetentionRecord = Readonly<Static<typeof RetentionDoc>>
@@ -32,7 +34,7 @@ export type RetentionRecord = Readonly<Static<typeof RetentionDoc>>
 /** The id of the one record. */
 export const RETENTION_ID = 'retention'
 
-/** Groups that are deleted by one statement; the next run goes on. */
+/** The most groups that one statement deletes; the next run continues. */
 const GROUPS_AT_ONCE = 1_000
 
 interface SweepDeps {
@@ -46,7 +48,7 @@ export interface Dropped {
   readonly table: string
   /** 2026-11-24 */
   readonly day: string
-  /** Null where the partition lost some of its rows only. */
+  /** Null when the partition lost only some of its rows. */
   readonly rows: number | null
 }
 
@@ -76,7 +78,7 @@ export function createSweep({ policy, partitions, records, onDropped }: SweepDep
     onDropped({ table: partition.table, day: toDay(partition.dayMs), rows: partition.rows })
   }
 
-  /** @returns whether more groups of the partition have to go */
+  /** @returns whether the partition has more expired groups */
   const dropGroups = async (partition: Partition, ageDays: number): Promise<boolean> => {
     const groups = await partitions.groups(partition)
     const expired = groups.filter((group) => ageDays >= daysOf(partition, group))
@@ -90,7 +92,7 @@ export function createSweep({ policy, partitions, records, onDropped }: SweepDep
     return expired.length > GROUPS_AT_ONCE
   }
 
-  /** Drops everything that is past its retention at a time. */
+  /** Drops everything whose retention has expired at a time. */
   return async (nowMs: number): Promise<void> => {
     const changedAtMs = await noteChange(nowMs)
     const shortest = policy.shortestDays(null, null)

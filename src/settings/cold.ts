@@ -1,11 +1,11 @@
-/** The settings of S3: where old events and backups go. */
+/** The settings of S3, the storage of old events and backups. */
 import { fail, secret, textSetting, type Setting } from './setting.js'
 
 const URL_ENV = 'S3_URL'
 const DAYS_ENV = 'COLD_AFTER_DAYS'
 const MAX_DAYS = 3650
 
-/** Ends with a slash. */
+/** The URL; ends with a slash. */
 const s3Url: Setting<string | null> = {
   env: URL_ENV,
   fallback: '',
@@ -48,7 +48,7 @@ export interface S3 {
   readonly url: string
   readonly accessKeyId: string
   readonly secretAccessKey: string
-  /** '' for that of the address. */
+  /** The region; '' for the one in the address. */
   readonly region: string
 }
 
@@ -78,7 +78,7 @@ interface Checked extends ColdConfig {
   readonly retentionDays: number
 }
 
-/** @param refuse takes a problem if there is one */
+/** @param refuse reports a problem if there is one */
 export function checkCold(
   config: Checked,
   refuse: (wrong: boolean, problem: string) => void,

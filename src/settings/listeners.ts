@@ -68,7 +68,7 @@ export function portsOf(config: Ports): ReadonlyMap<string, number | null> {
 /** Whether only this machine reaches an address. */
 const isLoopback = (host: string): boolean => /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i.test(host)
 
-/** @param refuse takes a problem if there is one */
+/** @param refuse reports a problem if there is one */
 export function checkListeners(
   config: Ports,
   refuse: (wrong: boolean, problem: string) => void,
@@ -110,7 +110,7 @@ const KEYLESS: ReadonlySet<string> = new Set([
   'LINES_PORT',
 ])
 
-/** The settings of open ports on which clients show no key. */
+/** The settings of open ports that need no key. */
 function keylessPorts(config: Ports): readonly string[] {
   const isKeyless = (setting: string): boolean =>
     KEYLESS.has(setting) && (setting !== 'FLUENT_PORT' || config.fluentSharedKey === null)

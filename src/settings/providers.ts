@@ -1,11 +1,11 @@
-/** The providers of OpenID Connect that users log in at. */
+/** The settings of OpenID Connect providers, at which users log in. */
 import { ROLES, isRole, type Role } from '../model/roles.js'
 import { fail, type Setting } from './setting.js'
 
 export interface OidcProvider {
-  /** In paths, and in the audit trail. */
+  /** The name in paths and in the audit trail. */
   readonly name: string
-  /** On the button of the log-in page. */
+  /** The text of the button on the login page. */
   readonly title: string
   readonly issuer: string
   readonly clientId: string
@@ -15,9 +15,11 @@ export interface OidcProvider {
   /** The path of the claim whose values `roles` names. */
   readonly roleClaim: string
   readonly roles: Readonly<Record<string, Role>>
-  /** The role of users without any of these values; null turns them away. */
+  /** The role of users without any of these values; null refuses them. */
   readonly defaultRole: Role | null
-  /** Whether a user with the e-mail that the provider has verified becomes the provider's. */
+  /**
+   * Whether a local user with the e-mail that the provider has verified is linked to the provider.
+   */
   readonly linkByEmail: boolean
   readonly sessionHours: number
 }

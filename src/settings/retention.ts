@@ -50,7 +50,7 @@ export const maxDisk: Setting<
   },
 }
 
-/** @param refuse takes a problem if there is one */
+/** @param refuse reports a problem if there is one */
 export function checkRetentionDays(
   config: {
     readonly retentionDays: number

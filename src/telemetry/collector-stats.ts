@@ -31,7 +31,7 @@ export interface CollectorStats {
 }
 
 const RATE_SECONDS = 60
-/** Each takes about 700 bytes. */
+/** The most tallies; each takes about 700 bytes. */
 const MAX_KEYS = 2_000
 
 interface Tally {
@@ -48,7 +48,9 @@ interface Tally {
   second: number
 }
 
-/** @param maxKeys above it the least recently active source is evicted and counts under no source */
+/**
+ * @param maxKeys above it the least recently active source is evicted and counted under no source
+ */
 export function createCollectorStats(
   nowMs: () => number = Date.now,
   maxKeys = MAX_KEYS,

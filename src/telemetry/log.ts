@@ -34,7 +34,7 @@ const SECRET_FIELDS = [
   '["x-scm-token"]',
 ]
 
-/** The command that Redis refused, with its arguments: of AUTH they are the password. */
+/** The command that Redis refused, with its arguments, which for AUTH include the password. */
 const REDIS_COMMAND = 'err.command'
 
 const under = (parent: string): string[] =>
@@ -52,8 +52,9 @@ const withoutSecrets = (line: string): string =>
   SECRET_TEXT.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line)
 
 /**
- * Control characters that JSON leaves as they are, line and paragraph separators, and those that turn the direction of
- * writing: a terminal would obey them, and what a stranger sent could change how other lines look.
+ * Control characters that JSON does not escape, line and paragraph separators, and those that
+ * change the direction of writing. A terminal would obey them, so text from outside could change
+ * how other lines look.
  */
 const UNSEEN = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g
 

@@ -60,7 +60,7 @@ export interface GaugeReaders {
   readonly isClickhouseUp: () => boolean
 }
 
-/** What the ports of other protocols than HTTP know; read when the metrics are rendered. */
+/** The readers of listeners' metrics, called when the metrics are rendered. */
 export interface ListenerReaders {
   readonly connections: () => number
   readonly bytes: () => number
@@ -71,9 +71,12 @@ export interface Metrics {
   /** Counts a finished request of one port. */
   request(server: 'api' | 'collector', facts: RequestOutcome): void
   ingested(protocol: string, facts: IngestFacts): void
-  /** Counts the messages of durable rows by source and severity, and their attributes that can't be asked for. */
+  /**
+   * Counts the messages of durable rows by source and severity, and their attribute values beyond
+   * the bounds.
+   */
   stored(rows: StoredRows): void
-  /** Counts a credential that was wrong, or used a second time. */
+  /** Counts a wrong or reused credential. */
   credentialRefused(kind: string): void
   batchWritten(rows: number): void
   insertEnded(table: string, seconds: number, ok: boolean): void
@@ -85,7 +88,7 @@ export interface Metrics {
   droppedForDisk(rows: number): void
   /** Registers the gauges. It may be called once. */
   watch(readers: GaugeReaders): void
-  /** Registers what the listeners know. It may be called once. */
+  /** Registers the readers of listeners. It may be called once. */
   watchListeners(readers: ListenerReaders): void
   /** Prometheus text format. */
   render(): Promise<string>
@@ -102,8 +105,8 @@ const OUTCOMES = ['accepted', 'rejected', 'dropped'] as const
 /** Creates the metrics of the service. The values of labels are bounded; clients choose only the names of the first sources. */
 export function createMetrics({ version }: { readonly version: string }): Metrics {
   const registry = new Registry()
-  // By default the delay of the event loop is measured a hundred times a second, which would be most of the work of a service
-  // at rest.
+  // By default the delay of the event loop is sampled a hundred times a second, which would be most
+  // of the work of an idle service.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_LOOK_MS })
   const info = new Gauge({
     name: `${PREFIX}build_info`,
@@ -132,7 +135,8 @@ function createRequests(registry: Registry): Metrics['request'] {
     buckets: REQUEST_BUCKETS,
     registers: [registry],
   })
-  // Kept, because finding a histogram by its labels in prom-client costs more than the observation itself.
+  // Cached, because finding a histogram by its labels in prom-client costs more than the
+  // observation itself.
   const children = new Map<string, Child>()
   let last: { readonly of: string; readonly facts: RequestOutcome; readonly child: Child } | null =
     null
@@ -177,7 +181,8 @@ function createIngest(registry: Registry): Metrics['ingested'] {
     labelNames: ['protocol', 'outcome'],
     registers: [registry],
   })
-  // Kept, because finding a counter by its labels in prom-client costs more than counting. There are few protocols.
+  // Cached, because finding a counter by its labels in prom-client costs more than counting. There
+  // are few protocols.
   const children = new Map<string, { readonly inc: (count: number) => void }>()
   const count = (name: string, make: () => Counter.Internal, by: number): void => {
     let child = children.get(name)
@@ -200,7 +205,7 @@ function createIngest(registry: Registry): Metrics['ingested'] {
   }
 }
 
-/** Further sources are counted together. */
+/** The most sources with a label of their own; further ones are counted together. */
 const MAX_SOURCES = 100
 const OTHER_SOURCES = '(other)'
 
@@ -216,7 +221,7 @@ function createStored(registry: Registry): Metrics['stored'] {
     help: 'Values of tags that are kept but not searchable, because they exceed the limits of attributes',
     registers: [registry],
   })
-  // Kept, because finding a counter by its labels in prom-client costs more than counting.
+  // Cached, because finding a counter by its labels in prom-client costs more than counting.
   const counters = new Map<string, Counter.Internal>()
   const known = new Set<string>()
   const labelOf = (source: string): string => {
@@ -382,7 +387,7 @@ function watchListeners(registry: Registry, readers: ListenerReaders): void {
   })
 }
 
-/** A counter of what is counted elsewhere, where it may begin again at 0. */
+/** A counter whose value is kept elsewhere and may restart at 0. */
 function counted(
   registry: Registry,
   facts: {

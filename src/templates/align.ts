@@ -8,9 +8,9 @@ export interface Sequence {
 }
 
 /**
- * Aligns the words of a message with those of a template. The other words of the message must be where the template
- * allows values, and not before `=`.
- * @param known whether the message is of this template; a value may then be of several words
+ * Aligns the words of a message with those of a template. The remaining words of the message must
+ * be where the template allows values, and not before `=`.
+ * @param known whether the message belongs to this template; a value may then have several words
  */
 // oxlint-disable-next-line max-params -- on the path of every miss
 export function align(
@@ -37,7 +37,7 @@ export function align(
   return at === message.count
 }
 
-/** The next place of the wanted word. */
+/** The next position of the wanted word. */
 // oxlint-disable-next-line max-params -- likewise
 function wideEnd(message: Sequence, from: number, want: number | undefined, wide: number): number {
   for (let at = from; at < message.count; at++) {
@@ -46,6 +46,6 @@ function wideEnd(message: Sequence, from: number, want: number | undefined, wide
   return message.count
 }
 
-/** A key is never a value, and a verb only before index `any`. */
+/** Whether a word may be a value. A key is never one, and a verb only before index `any`. */
 const mayBeValue = (message: Sequence, at: number, any: number): boolean =>
   !message.isKey(at) && (at < any || !message.isVerb(at))

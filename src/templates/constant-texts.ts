@@ -2,9 +2,9 @@ import { toConstantText } from '../model/stored-message.js'
 import type { TemplateRegistry } from './registry.js'
 import { VALUE } from './template-text.js'
 
-/** Templates with greater numbers have no constant text here; their messages are stored whole. */
+/** Templates with greater numbers have no constant text, so their messages are stored whole. */
 const MAX_TEMPLATES = 1 << 17
-/** Pages that are never written take no memory. */
+/** The size of the memory for texts. Pages that are never written take no memory. */
 const TEXT_BYTES = 32 * 1024 * 1024
 const HEAD_INTS = MAX_TEMPLATES + 1
 const LENGTH_BYTES = 4
@@ -40,7 +40,7 @@ export class ConstantTexts {
     return new ConstantTexts(new SharedArrayBuffer(HEAD_INTS * LENGTH_BYTES + textBytes))
   }
 
-  /** Changes when templates get other numbers. */
+  /** Changes when templates are renumbered. */
   get generation(): number {
     return Atomics.load(this.#places, 0)
   }
@@ -60,7 +60,7 @@ export class ConstantTexts {
     return text
   }
 
-  /** Stores the constant text of every numbered template; for the one writer only. */
+  /** Stores the constant text of every numbered template. Only the single writer may call it. */
   watch(templates: TemplateRegistry): void {
     templates.onRenumber(() => this.clear())
     templates.onChange((changes) => {
@@ -68,7 +68,7 @@ export class ConstantTexts {
     })
   }
 
-  /** For the one writer only. */
+  /** Stores a constant text. Only the single writer may call it. */
   put(no: number, constantText: string): void {
     if (no <= 0 || no >= MAX_TEMPLATES) return
     const text = encoder.encode(constantText)
@@ -82,7 +82,7 @@ export class ConstantTexts {
     Atomics.store(this.#places, no, at)
   }
 
-  /** Removes all texts; for the one writer only, while nobody reads. */
+  /** Removes all texts. Only the single writer may call it, while there are no readers. */
   clear(): void {
     this.#places.fill(0, 1)
     Atomics.add(this.#places, 0, 1)

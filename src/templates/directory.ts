@@ -1,11 +1,14 @@
 import type { Priority } from '../model/event.js'
 import type { TemplateRegistry } from './registry.js'
 
-/** The templates for readers of rollups. Ids are 16 lower-case hex digits. */
+/** Looks templates up for readers of rollups. Ids are 16 lower-case hex digits. */
 export interface TemplateDirectory {
-  /** @returns the template that `id` was merged into, or its own; null when it is not known */
+  /**
+   * @returns the target into which `id` was merged, or the template itself; null when it is not
+   * known
+   */
   describe(id: string): DescribedTemplate | null
-  /** Every id that was merged away, with the id of the template it was merged into. */
+  /** The ids of all merged templates with the ids of their targets. */
   redirects(): readonly { readonly from: string; readonly into: string }[]
 }
 

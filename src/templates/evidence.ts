@@ -1,6 +1,6 @@
 import { TRAIT } from './masked-message.js'
 
-/** A word or a value that a template has in a hole between the same other words. */
+/** A word or value that a template has in a hole, among templates with the same other words. */
 export interface Seen {
   /** Hash of the word; 0 for a value. */
   readonly word: number
@@ -13,7 +13,7 @@ export interface Evidence {
   readonly key: number
   /** Index of the hole among the words. */
   readonly hole: number
-  /** Number of words around it. */
+  /** The number of words around it. */
   readonly fixed: number
   readonly seen: Seen[]
 }
@@ -47,6 +47,7 @@ function needed(fixed: number, all: number, any: number, besideValue: boolean): 
   if ((any & TRAIT.verb) !== 0) need *= 3
   if ((all & TRAIT.capitals) !== 0) need *= 2
   if ((any & TRAIT.first) === 0) return need
-  // What a message begins with tells mostly what happens; beside many words that are the same it is who does it.
+  // The first word of a message mostly says what happens, so it needs more distinct words. If many
+  // other words are the same, it says who does it, and needs fewer.
   return Math.max(fixed < 4 ? 16 : besideValue ? 2 : 6, need)
 }

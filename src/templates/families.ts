@@ -15,16 +15,17 @@ import {
 import type { Template } from './template.js'
 
 export interface LivingTemplates {
-  /** The living template of this number. */
+  /** The remaining template of this number, after merges. */
   root(no: number): Template
   /**
-   * Replaces a template's text by a more general one, in which each value may be of so many words.
-   * @returns the template that it is now part of
+   * Replaces a template's text by a more general one, whose values may have this many words each.
+   *
+   * @returns the template that it is part of now
    */
   rewrite(template: Template, text: string, words: number): Template
 }
 
-/** Templates with one frame, and what was seen in each of its slots. */
+/** Templates with the same frame, and the contents of each of its slots. */
 interface Family {
   readonly need: number
   readonly isOfTails: boolean
@@ -33,9 +34,9 @@ interface Family {
 }
 
 interface Column {
-  /** Hashes of the distinct contents, while it is not open. */
+  /** The hashes of the distinct contents, while the column is not open. */
   seen: number[]
-  /** The value that stands for all contents. */
+  /** The value that replaces all contents. */
   content: string
   isOpen: boolean
 }
@@ -48,13 +49,14 @@ interface Frame {
   readonly slots: readonly Slot[]
 }
 
-/** The most families of a source. The one that was used longest ago is dropped first. */
+/** The most families of a source; beyond it the least recently used one is dropped. */
 const MAX_FAMILIES = 1000
 const MAX_MEMBERS = 64
 
 /**
- * Templates of one frame (slots.ts) are a family. A slot in which several distinct contents were seen opens for all of
- * them: it becomes one value of any words. The tail of a sentence is a slot too.
+ * Templates with the same frame (slots.ts) are a family. When several distinct contents were seen
+ * in a slot, it opens: it becomes a value that may have any words. The tail of a sentence is a slot
+ * too.
  */
 export class Families {
   readonly #templates: LivingTemplates
@@ -64,7 +66,7 @@ export class Families {
     this.#templates = templates
   }
 
-  /** @returns the template, or the one that it is now part of */
+  /** @returns the template, or the one that it is part of now */
   note(template: Template): Template {
     let root = template
     for (const read of FRAMES) {
@@ -130,7 +132,7 @@ function take(column: Column, content: string, { need, isOfTails }: Family): boo
   const { isOpen, content: before } = column
   column.content = openContent(before === '' ? [content] : [before, content])
   if (isOpen) return column.content !== before
-  // Tails that differ in their slots only are one.
+  // Tails that differ only in their slots count as equal.
   const hash = hashOfText(isOfTails ? frameOf(content, findSlots(content)) : content)
   if (!column.seen.includes(hash)) column.seen.push(hash)
   if (column.seen.length < need) return false
@@ -144,7 +146,7 @@ function frameOfSlots(text: string): Frame | null {
   if (slots.length === 0) return null
   const frame = frameOf(text, slots)
   const words = countWords(frame)
-  // A short frame may be of several statements.
+  // A short frame may belong to several statements, so it needs more contents.
   const need = words >= 5 ? 2 : words >= 3 ? 3 : 4
   return { key: hashOfText(frame), need, isOfTails: false, slots }
 }

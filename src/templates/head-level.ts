@@ -7,7 +7,7 @@ const DATE_WORDS =
   )
 const DATE_WORD = new RegExp(`^(?:${DATE_WORDS.join('|')})$`, 'i')
 
-/** Characters of a message that are searched for its level. */
+/** The number of characters at the head of a message that are searched for a level. */
 const HEAD_LENGTH = 240
 const MAX_TOKENS = 14
 
@@ -17,7 +17,7 @@ const NOT_IN_TEXT = new Set(
 )
 /** Those of NOT_IN_TEXT that are levels when punctuation sets them apart (`LOG:`, `fail:`, `[ok]`). */
 const WHEN_MARKED = new Set('log note fail ok success audit'.split(' '))
-/** Common words that are levels in capitals only (`FINE`). */
+/** Common words that are levels only in capitals (`FINE`). */
 const COMMON_WORDS = new Set('fine finer finest config information caution'.split(' '))
 
 const SEVERITY_OF: ReadonlyMap<string, Severity> = new Map(
@@ -44,18 +44,21 @@ const KLOG: Readonly<Record<string, Severity>> = {
   F: 'CRITICAL',
 }
 
-/** What the kernel says when it ends a process, in files that do not have its level. */
+/** The kernel's message about a process that it ended, in files without the kernel's levels. */
 const OUT_OF_MEMORY =
   /^(?:\[ *\d{1,10}\.\d{6}\] )?(?:Out of memory|Memory cgroup out of memory): Kill(?:ed)? process /
 
-/** The first character decides for nearly all messages. */
+/** The first character excludes nearly all messages. */
 const mayBeOutOfMemory = (head: string): boolean => {
   const first = head.charCodeAt(0)
   return first === 0x4f || first === 0x4d || first === 0x5b
 }
 
 const TIME = /\d:\d\d|\d{4}[-/.]\d\d|\d\d[-/]\d\d|^\d{9,}/
-/** What may follow an `Error` without punctuation that begins a report: `Error while reading …`. */
+/**
+ * Words that may follow an `Error` without punctuation at the beginning of a report: `Error while
+ * reading …`.
+ */
 const OPENS_REPORT =
   /^(?:in|while|when|on|at|from|during|occurred|trying|connecting|reading|writing|opening|loading|sending|receiving|parsing|processing|creating|executing|fetching|starting|calling|performing|saving|closing|initializing|getting|setting)$/i
 const LEVEL_FIELD = /(?:^|,)[{("]*(?:level|lvl|severity|loglevel|log_level)"?[=:]"?([A-Za-z]+)/i
@@ -81,7 +84,7 @@ export function levelAtHead(message: string | Uint8Array): Severity | null {
 
 const isLetter = (code: number): boolean => (code | 32) >= 97 && (code | 32) <= 122
 
-/** Recognises most messages at once: they begin with a word that is no level. */
+/** Recognises most messages at once by a first word that is no level. */
 function beginsWithOtherWord(head: string): boolean {
   let end = 0
   while (end < head.length && isLetter(head.charCodeAt(end))) end++

@@ -13,7 +13,7 @@ import { FNV_PRIME, FNV_SEED, scanTokens, tokenArray } from './scan.js'
 import { UNITS, VALUE } from './template-text.js'
 
 const encoder = new TextEncoder()
-// Parts of a message are decoded, in which U+FEFF is no byte order mark.
+// Decodes parts of a message, so U+FEFF at their beginning is no byte order mark.
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 function hashText(text: string): number {
@@ -35,10 +35,10 @@ const NONE = 0
 const MONTH = 1
 const WEEKDAY = 2
 const ZONE = 3
-/** A value in every position: a boolean, null and the usual accounts of systems. */
+/** A word that is always a value: a boolean, null and the usual accounts of systems. */
 const VALUE_WORD = 4
 
-/** The words that are values or parts of dates. */
+/** Words that are values or parts of dates, by hash. */
 const KINDS = new Map<number, number>()
 const addKind = (kind: number, words: readonly string[]): void => {
   for (const word of words) KINDS.set(hashText(word), kind)
@@ -88,7 +88,7 @@ function trimmed(bytes: Uint8Array): Uint8Array {
   return to - from === bytes.length ? bytes : bytes.subarray(from, to)
 }
 
-/** Bits of the traits of a word, which tell how likely it is a value. */
+/** The traits of a word as bits, which say how likely it is a value. */
 export const TRAIT = {
   /** Ends in -ed or -ing: a verb, seldom a value. */
   verb: 1,
@@ -206,7 +206,7 @@ export class MaskedMessage {
     return text + this.#literal(at, last < this.#tokens ? (this.#from[last] ?? 0) : this.#length)
   }
 
-  /** The hash of that gap; equal for equal gap texts. */
+  /** The hash of the text of `gapTextOver`. */
   gapHashOver(first: number, last: number): number {
     const [from, to] = this.#gapTokens(first, last)
     let h = FNV_SEED
@@ -229,7 +229,7 @@ export class MaskedMessage {
     return (this.gapValues[k] ?? 0) > 0
   }
 
-  /** Whether word `k` is before `=`, so that it names a value and is none. */
+  /** Whether word `k` is before `=`, so that it names a value. */
   isKey(k: number): boolean {
     const to = this.#to[this.#wordToken[k] ?? 0] ?? 0
     return this.#bytes[to] === 61 && to < this.#length && this.#bytes[to + 1] !== 61

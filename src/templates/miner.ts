@@ -14,19 +14,23 @@ export interface MinerLimits extends ShareLimits {
 
 const DEFAULT_LIMITS: MinerLimits = { ...SHARE_LIMITS, evidencePerSource: 8000 }
 
-/** Two instances may store different rows of a template this often; the limit ends a dispute that a fault causes. */
+/**
+ * The most rows of a template that instances overwrite because they differ. The limit ends an
+ * endless dispute, which only a fault can cause.
+ */
 const MAX_DISPUTES = 30
 
 /**
  * Finds the template of every message, separately for each source (source-templates.ts has the algorithm).
  *
- * An id is a hash of the source and of the text at birth: two instances that mine the same first message of a template
- * give it the same id, and `restore` gives it back after a restart. When templates are merged, the oldest stays and the
- * others redirect to it. Instances store their templates and `adopt` those of the others. In whatever order that
- * happens, all end with the same templates, because a merge depends on its two templates alone and texts only get more
- * general.
- * Everything is bounded: a source that has its share of the templates (shares.ts) gets its catch-all template `<*>` for
- * further messages. A source that finds no room for a first template gets the one of the source ''.
+ * An id is a hash of the source and of the text at birth: two instances that mine the same first
+ * message of a template give it the same id, and `restore` gives it back after a restart. When
+ * templates are merged, the oldest stays and the others redirect to it. Instances store their
+ * templates and `adopt` those of the others. In whatever order that happens, all end with the same
+ * templates, because a merge depends on its two templates alone and texts only get more general.
+ * Everything is bounded: a source that has its share of the templates (shares.ts) gets its
+ * catch-all template `<*>` for further messages. When there is no room for a source's first
+ * template, its messages get the catch-all template of the source ''.
  */
 export class TemplateMiner {
   readonly #limits: MinerLimits
@@ -37,7 +41,7 @@ export class TemplateMiner {
   readonly #templates: Template[] = []
   readonly #byId = new Map<string, number>()
   readonly #changed = new Set<number>()
-  /** Changed templates whose stored row is up to date. */
+  /** Changed templates whose stored rows are up to date. */
   readonly #stored = new Set<number>()
   readonly #nowMs: () => number
   #lastBorn = 0
@@ -61,7 +65,10 @@ export class TemplateMiner {
     return this.#templates.length
   }
 
-  /** Sets the ingest key of each source of the next messages and rows; those that are missing have none. */
+  /**
+   * Sets the ingest key of each source of the next messages and rows. A source that is missing has
+   * none.
+   */
   setOwners(owners: ReadonlyMap<string, string>): void {
     this.#owners = owners
   }
@@ -99,7 +106,7 @@ export class TemplateMiner {
     return root
   }
 
-  /** Number of a stored id, 0 when it is unknown. */
+  /** The number of a stored id, 0 when it is unknown. */
   numberOf(id: string): number {
     return this.#byId.get(id) ?? 0
   }
@@ -162,7 +169,10 @@ export class TemplateMiner {
     return true
   }
 
-  /** Makes a template from its row; null when it is known or the limit of all templates is reached. */
+  /**
+   * Creates a template from its row; null when it is known already or the limit of all templates is
+   * reached.
+   */
   #take({ id, source, text, redirectId, born }: TemplateRow): Template | null {
     const isCatchAll = text === VALUE
     const isFull = this.#shares.used >= this.#limits.templates && !isCatchAll
@@ -206,14 +216,14 @@ export class TemplateMiner {
     const isRoot = template.redirect === 0
     const isSame =
       template.born === born &&
-      // Instances may differ in the template that it was merged into.
+      // Instances may have merged it into different templates.
       (isRoot ? redirectId === '' && template.text === text : redirectId !== '')
     const isUndecided = isRoot && redirectId !== '' && !this.#byId.has(redirectId)
     if (isSame || isUndecided || ++template.disputes > MAX_DISPUTES) this.#stored.add(no)
     else this.#changed.add(no)
   }
 
-  /** The templates that are new, have a new text, or were merged since the last call. */
+  /** Returns the templates that are new, have a new text, or were merged since the last call. */
   takeChanges(): MinedTemplate[] {
     const changes = [...this.#changed].map((no) => this.#toChange(this.#template(no)))
     this.#changed.clear()
@@ -227,7 +237,7 @@ export class TemplateMiner {
     return { no, id, source, text, redirectId, born, isNews: !this.#stored.has(no) }
   }
 
-  /** The templates of a source; null for a source that has none and no room for one. */
+  /** The templates of a source; null when it has none and there is no room for one. */
   #admitted(name: string): SourceTemplates | null {
     const owner = this.#owners.get(name) ?? ''
     if (!this.#sources.has(name) && this.#shares.shareOf(owner) <= 0) return null
@@ -261,7 +271,7 @@ export class TemplateMiner {
 
   #register(id: string, source: string, message: MaskedMessage): number {
     const no = this.#templates.length + 1
-    // Templates that are born in one millisecond are ordered too.
+    // Templates of the same millisecond get different times, so that they are ordered.
     this.#lastBorn = Math.max(this.#lastBorn + 1, this.#nowMs() * 1000)
     this.#templates.push(new Template({ no, id, source, born: this.#lastBorn }, message))
     this.#byId.set(id, no)

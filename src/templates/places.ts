@@ -5,21 +5,24 @@ import { findSlots, findTail, isSentence, slotsAround } from './slots.js'
 import type { Template } from './template.js'
 import { VALUE } from './template-text.js'
 
-/** At most so many places of two templates may differ. */
+/** The most places in which two templates may differ. */
 const MAX_PLACES = 3
-/** Longer texts are not compared. */
+/** The most units of a text; longer texts are not compared. */
 const MAX_UNITS = 80
-/** One place of several words is of so many units at most, among so many words that are the same. */
+/** The most units of one place of several words, and the least number of equal words around it. */
 const MAX_RUN = 12
 const RUN_WORDS = 5
-/** Units between two places, blanks included. */
+/** The least number of units between two places, blanks included. */
 const MIN_BETWEEN = 4
-/** Contents that a place of several words needs, by the number of words around it; 3 beside more. */
+/**
+ * The number of contents that a place of several words needs, by the number of words around it;
+ * with more words it needs 3.
+ */
 const RUN_NEEDS = [99, 99, 16, 10, 6]
-/** A template is compared with the newest ones that have a key in common. */
+/** The most templates, newest first, that a template is compared with for each key in common. */
 const MAX_BUCKET = 20
 const MAX_SIMILAR = 32
-/** The most keys of a source. The one that was used longest ago is dropped first. */
+/** The most keys of a source; beyond it the least recently used one is dropped. */
 const MAX_BUCKETS = 2000
 
 const UNIT = /<\*>|\s+|[^\s"'`()[\]{}<>=,;]+|./gs
@@ -30,7 +33,7 @@ const VERB = /^(?=\w{6})\w+(?:ed|ing)$/
 const SENTENCE_NAME = /(?:^|\W)(?:msg|message)(?:=|"\s*:\s*)$/
 const CAPITALS = /^[A-Z][A-Z_]+$/
 
-/** Offsets of a place among the units of a text and of another one. */
+/** The offsets of a place among the units of two texts. */
 interface Place {
   readonly from: number
   readonly to: number
@@ -38,9 +41,9 @@ interface Place {
   readonly theirTo: number
 }
 
-/** The templates that differ from one in the same places. */
+/** The templates that differ from one template in the same places. */
 interface Group {
-  /** What all have in common, with a value in each place. */
+  /** The common text, with a value in each place. */
   readonly text: string
   readonly words: number
   readonly contents: readonly Set<string>[]
@@ -49,12 +52,12 @@ interface Group {
 }
 
 /**
- * Finds values that vary together, and values of several words: templates that are equal but for up to three places
- * become one when enough distinct contents were seen in each of the places.
+ * Finds values that vary together, and values of several words: templates that are equal except for
+ * up to three places are merged when enough distinct contents were seen in each of the places.
  */
 export class Places {
   readonly #templates: LivingTemplates
-  /** Template numbers by what their texts begin or end with. */
+  /** The numbers of templates by the beginnings and ends of their texts. */
   readonly #buckets = new Map<number, readonly number[]>()
 
   constructor(templates: LivingTemplates) {
@@ -98,7 +101,10 @@ export class Places {
   }
 }
 
-/** A cache of texts split into words, blanks and signs: a template is compared with many others. All sources share it. */
+/**
+ * A cache of texts split into units, shared by all sources, because a template is compared with
+ * many others.
+ */
 const recent = new LRUCache<string, readonly string[]>({
   maxSize: 2 ** 21,
   sizeCalculation: (_, text) => text.length + 1,
@@ -112,7 +118,9 @@ function unitsOf(text: string): readonly string[] {
   return units
 }
 
-/** Cuts a text into words, blanks and punctuation; the content of a slot and a tail are one unit. */
+/**
+ * Splits a text into words, blanks and punctuation; the content of a slot and a tail are one unit.
+ */
 function readUnits(text: string): readonly string[] {
   const units: string[] = []
   const tail = findTail(text, isSentence)
@@ -134,7 +142,7 @@ function cut(text: string, units: string[]): void {
   }
 }
 
-/** Texts without a common key are not alike. */
+/** The keys of a text. Texts without a common key are not compared. */
 function keysOf(units: readonly string[]): readonly number[] {
   const words = units.filter((unit) => WORD.test(unit) && !unit.includes(VALUE))
   const keys = [
@@ -176,7 +184,10 @@ function withValues(units: readonly string[], places: readonly Place[]): string 
   return text + units.slice(at).join('')
 }
 
-/** Counts the words outside of the places. Names of values do not tell statements apart. */
+/**
+ * Counts the words outside of the places. Names of values do not distinguish statements, so they
+ * are not counted.
+ */
 function countWords(units: readonly string[], places: readonly Place[]): number {
   const isFixed = (i: number): boolean => !places.some(({ from, to }) => from <= i && i < to)
   const isName = (i: number): boolean =>
@@ -185,8 +196,9 @@ function countWords(units: readonly string[], places: readonly Place[]): number 
 }
 
 /**
- * The places in which two texts differ: single units of texts of one length, or one run of units among many words that
- * are the same. There are none when the texts are less alike. The first unit is no place: it tells who does something.
+ * Finds the places in which two texts differ: single units of texts of the same length, or one run
+ * of units among many equal words. Texts that differ more have none. The first unit is no place,
+ * because it says who does something.
  */
 function differences(a: readonly string[], b: readonly string[]): readonly Place[] {
   if (a[0] !== b[0]) return []
@@ -199,7 +211,7 @@ function singleUnits(a: readonly string[], b: readonly string[]): readonly Place
   for (const [i, unit] of a.entries()) {
     const other = b[i] ?? ''
     if (unit === other) continue
-    // Two words side by side are a phrase.
+    // Two adjacent words form a phrase.
     const isPhrase = places.at(-1)?.from === i - 2 && isBlank(a[i - 1])
     const isPlace = CONTENT.test(unit) && CONTENT.test(other) && !isPhrase && !opensSentence(a, i)
     if (!isPlace || places.length === MAX_PLACES) return []
@@ -228,7 +240,7 @@ function runs(a: readonly string[], b: readonly string[]): readonly Place[] {
   return countWords(a, places) > places.length ? places : []
 }
 
-/** The lengths of the common head and of the common tail behind it. */
+/** The lengths of the common beginning and of the common end of the rest. */
 function commonEnds(a: readonly string[], b: readonly string[]): Pair {
   const most = Math.min(a.length, b.length)
   let head = 0
@@ -238,10 +250,12 @@ function commonEnds(a: readonly string[], b: readonly string[]): Pair {
   return [head, tail]
 }
 
-/** Stands for the end of both lists. */
+/** Marks the end of both lists. */
 const END_PAIR: Pair = [-1, -1]
 
-/** Adds a place. Common words that stand alone between two places are chance. */
+/**
+ * Adds a place. Single common words between two places are a coincidence, so the places are joined.
+ */
 function add(places: Place[], place: Place): void {
   const last = places.at(-1)
   if (last === undefined || place.from - last.to >= MIN_BETWEEN) places.push(place)
@@ -295,7 +309,7 @@ const isBlank = (unit: string | undefined): boolean => unit !== undefined && /^\
 
 function isEnough({ text, contents, words, isOfRuns, members }: Group): boolean {
   if (words < 2) return false
-  // The values were found before.
+  // These values were found before.
   if (words >= RUN_WORDS && members.some((member) => member.text === text)) return true
   const need = isOfRuns
     ? (RUN_NEEDS[words - contents.length + 1] ?? 3)
@@ -307,7 +321,7 @@ function isEnough({ text, contents, words, isOfRuns, members }: Group): boolean 
   return contents.every((seen) => seen.size >= need * caution([...seen]))
 }
 
-/** Verbs and capitals are seldom values. */
+/** The additional contents that verbs and capitals need, which are seldom values. */
 function caution(contents: readonly string[]): number {
   if (contents.every((content) => CAPITALS.test(content))) return 2
   return contents.filter((content) => VERB.test(content)).length * 2 > contents.length ? 3 : 1

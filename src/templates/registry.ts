@@ -6,23 +6,23 @@ export interface Template extends TemplateRow {
 }
 
 export interface MinedTemplate extends Template {
-  /** Whether the stored row is out of date. */
+  /** Whether the stored row is outdated. */
   readonly isNews: boolean
 }
 
 /**
- * All templates with their numbers and ids, in the main thread: the sequencer reads ids here, the API texts and
- * redirects. `learn` takes the templates that the miner's thread found, that are stored, and that other instances
- * found. `onChange` notifies the consumers of templates.
+ * All templates with their numbers and ids, in the main thread. The sequencer reads ids, the API
+ * texts and redirects. `learn` adds templates that the miner found, that are stored, and that other
+ * instances found. `onChange` notifies listeners.
  */
 export class TemplateRegistry {
   readonly #byNo: (Template | undefined)[] = []
   readonly #byId = new Map<string, Template>()
-  /** Numbers whose row is not stored, or may not be. */
+  /** The numbers of templates whose rows are not stored, or may not be. */
   #unsaved = new Set<number>()
-  /** Numbers of templates whose row was deleted and that no message has had since. */
+  /** The numbers of templates whose rows were deleted and that no message has had since. */
   #forgotten = new Set<number>()
-  /** Computed on demand; null after a merge. */
+  /** The redirects, computed on demand; null after a merge. */
   #redirects: readonly { readonly from: string; readonly into: string }[] | null = null
   #idLo = new Uint32Array(1024)
   #idHi = new Uint32Array(1024)
@@ -45,8 +45,8 @@ export class TemplateRegistry {
   }
 
   /**
-   * Calls the listener when all numbers change, before it is notified of the templates with their new numbers.
-   * `oldNos` has the old number of each new one, 0 for none.
+   * Calls the listener when all templates are renumbered, before `onChange` reports them under
+   * their new numbers. `oldNos` has the old number of each new one, 0 for none.
    */
   onRenumber(listener: (oldNos: Int32Array) => void): void {
     this.#renumberings.push(listener)
@@ -92,7 +92,7 @@ export class TemplateRegistry {
       .map((template) => template.id)
   }
 
-  /** Every id that was merged away, with the id of the template it was merged into. */
+  /** The ids of all merged templates with the ids of their targets. */
   redirects(): readonly { readonly from: string; readonly into: string }[] {
     if (this.#redirects !== null) return this.#redirects
     this.#redirects = this.all().flatMap(({ id: from }) => {
@@ -111,14 +111,15 @@ export class TemplateRegistry {
     return this.#byNo.filter((template) => template !== undefined)
   }
 
-  /** Called when the rows of templates may be lost: each is stored again with its next message. */
+  /** Called when stored rows may be lost: each template is stored again with its next message. */
   markUnsaved(): void {
     for (const { no } of this.numbered()) this.#unsaved.add(no)
   }
 
   /**
-   * Called when the stored rows of these templates are deleted. Templates with a number stay until `renumber`, because
-   * their numbers are in use. One that has a message before that is stored again and stays.
+   * Called when the stored rows of these templates are deleted. A template with a number stays
+   * until `renumber`, because its number is in use. If it gets a message before, it is stored again
+   * and stays.
    */
   forget(isForgotten: (template: Template) => boolean): void {
     for (const template of this.all()) {
@@ -136,7 +137,7 @@ export class TemplateRegistry {
     for (const id of ids) this.#forgotten.delete(this.#byId.get(id)?.no ?? 0)
   }
 
-  /** How many templates `renumber` would leave out. */
+  /** The number of templates that `renumber` would drop. */
   get forgotten(): number {
     return this.#forgotten.size
   }
@@ -152,9 +153,10 @@ export class TemplateRegistry {
   }
 
   /**
-   * Replaces all numbers. Called when nothing holds a number.
+   * Replaces all numbers. Called when no block holds one.
    *
-   * @param kept the result of `kept` @param nos the new number of each, 0 beyond the miner's limits
+   * @param kept the result of `kept`
+   * @param nos the new number of each, 0 beyond the miner's limits
    */
   renumber(kept: readonly Template[], nos: Int32Array): void {
     const oldNos = new Int32Array(nos.reduce((most, no) => Math.max(most, no), 0) + 1)
@@ -177,7 +179,7 @@ export class TemplateRegistry {
     this.#redirects = null
   }
 
-  /** Templates among `nos` that must be stored again; each is returned once. */
+  /** Returns the templates among `nos` that must be stored again, each only once. */
   takeUnsaved(nos: Int32Array): readonly Template[] {
     if (this.#unsaved.size === 0) return []
     const found: Template[] = []
@@ -189,7 +191,10 @@ export class TemplateRegistry {
     return found
   }
 
-  /** Follows redirects. Two instances that merge at the same time may store a cycle; its oldest template wins. */
+  /**
+   * Follows redirects. Two instances that merge at the same time may store a cycle; then its oldest
+   * template is the target.
+   */
   #root(from: Template): Template {
     const path: Template[] = []
     let at = from

@@ -1,7 +1,7 @@
 export interface ShareLimits {
   /** Templates of all sources. */
   readonly templates: number
-  /** A source may have at most this share (0 to 1) of the templates that are free. */
+  /** The largest share (0 to 1) of the free templates that a source may have. */
   readonly share: number
 }
 
@@ -13,19 +13,18 @@ interface SourceCount {
   templates: number
 }
 
-/** A share is nearly used up when this part of it is. */
+/** A source above this part of its share counts as crowded. */
 const NEARLY = 0.8
 const NONE: Readonly<SourceCount> = { owner: '', templates: 0 }
 
 /**
- * How many templates a source may have: a share of those that are free, by which what is free shrinks with each greedy
- * source and is never used up. A source alone gets 2,913 of 100,000, each of 40 greedy sources 1,363, and a new source
- * as many as each of them.
- *
- * The templates of all sources of one ingest key (their owner) count twice towards the shares of these sources, so that
- * one key's sources get half of the templates together, and leave the other half to others. Sources that people
- * registered have no owner.
- * Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches" (1998).
+ * Limits the templates of each source to a share of the free ones, so that free templates become
+ * fewer with each greedy source, but never run out. A single source gets 2,913 of 100,000, each of
+ * 40 greedy sources 1,363, and a new source as many as each of them. The templates of all sources
+ * of one ingest key (their owner) count twice towards the shares of these sources, so that all
+ * sources of a key get half of the templates together, and others the other half. Sources that
+ * users registered have no owner. Source: Choudhury and Hahne, "Dynamic queue length thresholds for
+ * shared-memory packet switches" (1998).
  */
 export class TemplateShares {
   readonly #limits: ShareLimits
@@ -41,7 +40,7 @@ export class TemplateShares {
     return this.#used
   }
 
-  /** Whether the source may have one more template. */
+  /** Whether the source may have another template. */
   hasRoom(source: string): boolean {
     const { owner, templates } = this.#sources.get(source) ?? NONE
     return templates < this.shareOf(owner)
@@ -54,7 +53,7 @@ export class TemplateShares {
     return [...this.#sources].filter(([, count]) => isCrowded(count)).map(([name]) => name)
   }
 
-  /** How many templates each source of this owner may have at present. */
+  /** The number of templates that each source of this owner may have now. */
   shareOf(owner: string): number {
     const twice = owner === '' ? 0 : (this.#owners.get(owner) ?? 0)
     return this.#limits.share * (this.#limits.templates - this.#used - twice)

@@ -3,10 +3,12 @@ import type { Template, TemplateRegistry } from './registry.js'
 import type { TemplateStore } from './store.js'
 
 /*
- * Several instances find templates independently and store them in one table. An id is a hash of the source and of
- * the text at birth, so the same first message gives the same id everywhere. Each instance reads the templates of the
- * others and has its miner adopt them; the changes are stored in turn, until all agree (`TemplateMiner`). What one
- * instance forgets (upkeep.ts) the others forget too, unless they have a message of it: then it is stored and adopted again.
+ * Several instances find templates independently and store them in one table. An id is a hash of
+ * the source and of the text at birth, so the same first message gives the same id everywhere. Each
+ * instance reads the templates of the others and passes them to its miner; the resulting changes
+ * are stored in turn, until all agree (`TemplateMiner`). When one instance forgets templates
+ * (upkeep.ts), the others do too, unless they get a message of it: then it is stored and adopted
+ * again.
  */
 
 /** Loads the stored templates before the first message. `numberTemplates` numbers them. */
@@ -19,7 +21,7 @@ export async function loadTemplates(
 }
 
 /**
- * Gives the miner all known templates and registers the numbers that it assigns.
+ * Passes all known templates to the miner and registers the numbers that it assigns.
  *
  * @param restore resolves to the number of each template
  */
@@ -32,7 +34,7 @@ export async function numberTemplates(
   templates.learn(known.map((template, i) => ({ ...template, no: nos[i] ?? 0 })))
 }
 
-/** Has the miner adopt the templates that other instances have stored since the last call. */
+/** Passes templates that other instances have stored since the last call to the miner. */
 export const adoptStoredTemplates = (
   store: Pick<TemplateStore, 'changed'>,
   templates: TemplateRegistry,

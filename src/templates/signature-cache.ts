@@ -3,12 +3,12 @@ const ENTRY = 4
 const BUCKET = WAYS * ENTRY
 
 /**
- * Signature → template number in shared memory: one writer thread, many readers, fixed size.
- * A bucket of 4 entries is one cache line; when it is full, `put` evicts one of them, and the miner resolves an
- * evicted signature again.
+ * Signature → template number in shared memory: one writer thread, many readers, fixed size. A
+ * bucket of 4 entries is a cache line. When it is full, `put` evicts an entry, whose signature the
+ * miner resolves again.
  *
- * An entry is lo, hi, number and a check over all three, written without a lock: a reader that
- * meets a half-written entry sees a wrong check and reports a miss.
+ * An entry has lo, hi, the number and a checksum of all three. It is written without a lock: in a
+ * half-written entry the checksum is wrong, and the reader reports a miss.
  */
 export class SignatureCache {
   readonly buffer: SharedArrayBuffer
@@ -46,7 +46,7 @@ export class SignatureCache {
   put(lo: number, hi: number, no: number): void {
     const entries = this.#entries
     const at = this.#place(lo, hi)
-    // Readers reject the entry until its check is written.
+    // Readers reject the entry until its checksum is written.
     entries[at + 3] = 0
     entries[at + 2] = no
     entries[at + 1] = hi
@@ -59,7 +59,7 @@ export class SignatureCache {
     this.#entries.fill(0)
   }
 
-  /** The entry of the signature, else a free one, else the next one to evict. */
+  /** The entry of the signature, or a free one, or the next one to evict. */
   #place(lo: number, hi: number): number {
     const entries = this.#entries
     const bucket = (lo & this.#mask) * BUCKET

@@ -1,9 +1,9 @@
 import { VALUE } from './template-text.js'
 
 /*
- * A slot is a place of a message whose content may vary as a whole: what stands in quotes, in brackets that no word
- * touches, behind `key=`, and the values of JSON. The rest is the frame, by which templates of one log statement are
- * told from others. What stands behind `: ` after a sentence is its tail.
+ * A slot is a part of a message whose content may vary as a whole: text in quotes, text in brackets
+ * that are not attached to a word, text after `key=`, and JSON values. The rest is the frame, which
+ * distinguishes log statements. The text after `: ` following a sentence is its tail.
  */
 
 /** Offsets of a content in a text. */
@@ -12,14 +12,14 @@ export interface Slot {
   readonly to: number
 }
 
-/** Further slots belong to the frame. */
+/** The most slots; further ones belong to the frame. */
 const MAX_SLOTS = 16
-/** A longer content belongs to the frame. */
+/** The longest content; a longer one belongs to the frame. */
 const MAX_CONTENT = 2048
 const MAX_DEPTH = 16
-/** A longer sentence has no tail. */
+/** The longest sentence with a tail. */
 const MAX_HEAD = 400
-/** A list of names and values, such as `client: 10.0.0.1, server: main`, is no tail. */
+/** A list of names and values, such as `client: 10.0.0.1, server: main`, which is no tail. */
 const NAMED_VALUES = /^[^:]*, \w+: /
 const ERROR =
   /\b(?:fail|failed|failure|unable|could not|couldn't|cannot|can't|error|exception|raised|reason|cause)\b/i
@@ -30,7 +30,7 @@ const CLOSING: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}'
 const QUOTES = new Set('"\'`')
 const BEFORE = new Set(' ([{=:,<|;')
 const BEHIND = new Set(' )]}=:,>.;!?|')
-/** Keys whose value is the sentence of the message itself. */
+/** Keys whose value is the message's own sentence. */
 const SENTENCE_KEYS = new Set(['msg', 'message'])
 const KEY_AT_END = /(?:^|[\s,([{])([A-Za-z_][\w.-]*)=$/
 const NEXT_KEY = /[\s,(][A-Za-z_][\w.-]*=/
@@ -43,12 +43,15 @@ const LOGFMT_SENTENCE = /(?:^|[\s,([{])(?:msg|message)="/
 const JSON_SENTENCE = /[{,]\s*"(?:msg|message)"\s*:\s*"/
 const SIGN = /[\w"]=/
 const NAME = /\w: /
-/** The method of a request tells what is asked for, so it is part of the frame where no name is before it: `"GET <*>"`. */
+/**
+ * The method of a request says what is requested, so it is part of the frame when no name precedes
+ * it: `"GET <*>"`.
+ */
 const METHOD = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT) /
 
 /** The slots outside of a tail, and the tail. */
 export function slotsAround(text: string, tail: Slot): readonly Slot[] {
-  // The text behind a sentence begins with the closing quote of the sentence.
+  // The text after a sentence begins with the closing quote of the sentence.
   const at = Math.min(tail.to + 1, text.length)
   const behind = findSlots(text.slice(at)).map(({ from, to }) => ({ from: at + from, to: at + to }))
   return [...findSlots(text.slice(0, tail.from)), tail, ...behind]
@@ -68,7 +71,7 @@ export function findSlots(text: string): readonly Slot[] {
   return slots
 }
 
-/** The text with the contents of its slots left out. */
+/** The text without the contents of its slots. */
 export function frameOf(text: string, slots: readonly Slot[]): string {
   let frame = ''
   let at = 0
@@ -79,7 +82,12 @@ export function frameOf(text: string, slots: readonly Slot[]): string {
   return frame + text.slice(at)
 }
 
-/** Finds the quoted text behind `msg=` or `message=` in logfmt, or behind `"msg":` or `"message":` in JSON. @returns null without one */
+/**
+ * Finds the quoted text after `msg=` or `message=` in logfmt, or after `"msg":` or `"message":` in
+ * JSON.
+ *
+ * @returns null without one
+ */
 export function findSentence(text: string): Slot | null {
   const name = (text.startsWith('{') ? JSON_SENTENCE : LOGFMT_SENTENCE).exec(text)
   if (name === null) return null
@@ -89,8 +97,8 @@ export function findSentence(text: string): Slot | null {
 }
 
 /**
- * Finds what stands behind `: ` after a suitable head, outside of slots; null without one. In logfmt and JSON it is of
- * the sentence.
+ * Finds the text after `: ` following a suitable head, outside of slots; null without one. In
+ * logfmt and JSON it is searched in the sentence.
  */
 export function findTail(text: string, isHead: (head: string) => boolean): Slot | null {
   const sentence = text.includes(': ') ? findSentence(text) : null
@@ -118,7 +126,7 @@ function tailOf(text: string, isHead: (head: string) => boolean): Slot | null {
 const isUnclosed = (text: string): boolean =>
   text.split('(').length > text.split(')').length || text.split('[').length > text.split(']').length
 
-/** Whether a text is a sentence, or a shorter text that tells of an error. */
+/** Whether a text is a sentence, or a shorter text about an error. */
 export function isSentence(text: string): boolean {
   const words = countSentence(text)
   return words >= 4 || (words >= 2 && ERROR.test(text))
@@ -149,13 +157,13 @@ export const countWords = (text: string): number =>
 
 const PAIRS = ['""', "''", '``', '()', '[]', '{}']
 
-/** The content of an open slot: one value, in the quotes and brackets that all contents have. */
+/** The content of an open slot: a value, in the quotes and brackets that all contents have. */
 export function openContent(contents: readonly string[]): string {
   for (const [open = '', close = ''] of PAIRS) {
     if (contents.every((c) => c.length >= 2 && c.startsWith(open) && c.endsWith(close)))
       return open + openContent(contents.map((c) => c.slice(1, -1))) + close
   }
-  // Such as the number of an error.
+  // A label that all contents begin with, such as that of an error number.
   const label = LABEL.exec(contents[0] ?? '')?.[0]
   if (label !== undefined && contents.every((c) => c.startsWith(label)))
     return label + openContent(contents.map((c) => c.slice(label.length)))
@@ -170,7 +178,7 @@ function readQuoted(text: string, at: number, slots: Slot[]): number {
   const isNamed = text[at - 2] === ':' || text[at - 1] === '='
   const method = isNamed ? null : METHOD.exec(text.slice(at + 1, at + 9))
   const from = at + 1 + (method?.[0].length ?? 0)
-  // A message that begins with a quoted text is about that text.
+  // A message that begins with a quoted text is about that text, so it is no slot.
   if (at > 0 && !isName(text, at, close)) slots.push({ from, to: close })
   return close + 1
 }
@@ -192,7 +200,7 @@ function quoteEnd(text: string, at: number): number {
 
 function readBracket(text: string, at: number, slots: Slot[]): number {
   const part = text.slice(at, at + MAX_CONTENT)
-  // A list is one slot, because lists differ in length.
+  // A list is one slot, because lists have different lengths.
   const list = LIST.exec(part)
   if (list !== null) {
     slots.push({ from: at + 1, to: at + list[0].length - 1 })
@@ -226,7 +234,7 @@ function readJson(text: string, at: number, slots: Slot[]): number {
     const c = text[i] ?? ''
     if (c === '}' || c === ']') return i + 1
     if (c === '"') {
-      // Where the object is the whole message, this member is its sentence.
+      // If the object is the whole message, this member is its sentence.
       const isMain = at === 0 && SENTENCE_MEMBER.test(text.slice(Math.max(0, i - 20), i))
       i = readJsonText(text, i, isMain ? [] : slots)
     } else if (c === '{' || c === '[') i = readBracket(text, i, slots)
@@ -267,7 +275,10 @@ function readAssigned(text: string, at: number, slots: Slot[]): number {
   return at + length
 }
 
-/** A value without quotes ends at the next key, or before a comma or a bracket that was open before it. */
+/**
+ * The length of a value without quotes. It ends at the next key, a comma, or a bracket that was
+ * open before it.
+ */
 function assignedLength(text: string): number {
   const most = NEXT_KEY.exec(text)?.index ?? text.length
   let depth = 0

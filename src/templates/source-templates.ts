@@ -18,7 +18,7 @@ export interface TemplateNumbers {
   changed(no: number): void
 }
 
-/** Words of a message for which evidence is collected; later words stay text. */
+/** The most words of a message for which evidence is collected; later words stay text. */
 const MAX_HOLES = 40
 const MAX_SEEN = 64
 const HOLE = 0x3c6ef372
@@ -29,12 +29,14 @@ const rewritten = new MaskedMessage()
  * The templates of one source. A message is resolved in three steps:
  *
  * 1. A template with the same words covers the message; gaps that look different are merged (template-text.ts).
- * 2. Else a template that allows words as values in some gaps may cover it (align.ts). Of several, the oldest does.
+ * 2. Else a template that allows words as values in some gaps may cover it (align.ts). If there are
+ * several, the oldest is used.
  * 3. Else the message becomes a template. For each of its words, a hole in place of that word is evidence that is
  *    shared with the templates that have the same other words. When enough distinct words were seen in one hole
  *    (evidence.ts), it becomes a value, and templates with the same layout of gaps are merged into the oldest.
  *
- * Families and places (families.ts, places.ts) find values of several words, and such as vary together.
+ * Families and places (families.ts, places.ts) find values of several words, and values that vary
+ * together.
  *
  * A template that became more general also absorbs the templates that it covers.
  */
@@ -88,7 +90,7 @@ export class SourceTemplates {
     return this.#numbers.root(no).no
   }
 
-  /** Adds a stored template. Of two with the same words, the first one is found. */
+  /** Adds a stored template. Of two with the same words, the first one is used. */
   adopt(template: Template): void {
     this.#own.push(template.no)
     const key = keyOf(template.words, template)
@@ -115,7 +117,7 @@ export class SourceTemplates {
     this.#union(this.#numbers.root(into.no), this.#numbers.root(from.no))
   }
 
-  /** Lets a merged template that is older than the one it redirects to take that one's place. */
+  /** Swaps a merged template and its target if the target is younger. */
   putOldestFirst(template: Template): void {
     const root = this.#numbers.root(template.no)
     if (!template.isOlderThan(root)) return
@@ -126,7 +128,7 @@ export class SourceTemplates {
     this.#indexOpen(template)
   }
 
-  /** Generalises a living template until it covers its row of another instance too. */
+  /** Generalises a template until it also covers its row from another instance. */
   reread(template: Template, other: Template): void {
     if (template.text === other.text) return
     if (template.hasWordsOf(other)) template.absorb(other)
@@ -136,7 +138,7 @@ export class SourceTemplates {
     this.#place(template)
   }
 
-  /** A living template that covers another one as it is. */
+  /** A template that covers another one without a change. */
   #findCovering(other: Template): Template | null {
     for (const word of other.words.subarray(0, 3)) {
       for (const no of this.#open.get(word) ?? []) {
@@ -161,7 +163,7 @@ export class SourceTemplates {
   }
 
   /**
-   * Makes a template cover a message of the same words, whose gaps may differ.
+   * Makes a template cover a message with the same words, whose gaps may differ.
    * @returns false when the message has other words
    */
   #cover(template: Template, message: MaskedMessage): boolean {
@@ -220,7 +222,7 @@ export class SourceTemplates {
     return true
   }
 
-  /** Adds the words of a template to the evidence and generalises where that is enough. */
+  /** Adds the words of a template to the evidence, and generalises when there is enough. */
   #compare(template: Template): void {
     const { no, words, traits } = template
     const due: Evidence[] = []
@@ -245,7 +247,7 @@ export class SourceTemplates {
     const root = this.#numbers.root(no)
     if (root !== template) return
     const { text } = root
-    // What changed its text was compared anew.
+    // A template whose text changed was compared again already.
     if (this.#families.note(root).text === text) this.#places.note(root)
   }
 

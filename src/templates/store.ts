@@ -5,8 +5,8 @@ import { DAY_MS } from '../model/time.js'
 import type { TemplateRow } from '../wal/record.js'
 
 /**
- * The table of templates. Of several rows of a template, the last one counts. A deleted template keeps a row that
- * redirects to itself for a day, by which the other instances know.
+ * The table of templates. Of several rows of a template, the last one is valid. A deleted template
+ * keeps a row that redirects to itself for a day, which tells the other instances.
  */
 export interface TemplateStore {
   /** Idempotent. @returns the number of rows that ClickHouse rejected and that are not stored */
@@ -20,7 +20,7 @@ export interface TemplateStore {
   changed(take: (changes: StoredChanges) => Promise<void>): Promise<void>
   /** How often the templates of these sources have occurred, by id. */
   seen(sources: readonly string[]): Promise<ReadonlyMap<string, number>>
-  /** Deletes templates; `changed` of the other instances tells them. Idempotent. */
+  /** Deletes templates; other instances learn of it by `changed`. Idempotent. */
   forget(templates: readonly TemplateRow[]): Promise<void>
 }
 
@@ -46,18 +46,21 @@ const seenSql = statement<
 >('template_seen')
 const changedSql = statement<{ readonly since: number }, Row>('templates_changed')
 
-/** Versions are timestamps of the instances: clocks may differ and inserts take time, by at most this. */
+/**
+ * Reads overlap by this much, because versions are timestamps of the instances, clocks may differ
+ * and inserts take time.
+ */
 const OVERLAP_MS = 300_000
 const CHANGED_TIMEOUT_MS = 5_000
-/** Rows of deleted templates are deleted after this time. */
+/** How long the rows of deleted templates are kept. */
 const FORGOTTEN_MS = DAY_MS
-/** A list of more ids is too long for one parameter. */
+/** The most ids of a statement; a longer list does not fit into one parameter. */
 const IDS_PER_DELETE = 5_000
 
 export function createTemplateStore(store: Store): TemplateStore {
   /** The greatest version of all instances. */
   let newest = 0
-  /** Versions by id of the rows passed on that lie within the overlap. */
+  /** The versions of rows that were passed on within the overlap, by id. */
   const passed = new Map<string, number>()
 
   const notePassed = (rows: readonly Row[]): void => {

@@ -13,7 +13,7 @@ const isWordPiece = (piece: string): boolean => /^[\w\u0080-\uffff]/.test(piece)
 export const joinValues = (text: string): string =>
   text.includes('><') || text.includes('>.<') ? text.replaceAll(/<\*>(?:\.?<\*>)+/g, VALUE) : text
 
-/** Generalises two gaps: their common head and tail with one value between. */
+/** Generalises two gaps to their common beginning and end with a value between. */
 export function mergeGaps(a: string, b: string): string {
   if (a === b) return a
   const x = a.match(PIECE) ?? []
@@ -47,7 +47,7 @@ function mergeEnds(x: readonly string[], y: readonly string[]): string {
   const shorter = Math.min(x.length, y.length)
   let head = 0
   while (head < shorter && x[head] === y[head]) head++
-  // An empty value has one blank between its two neighbours.
+  // An empty value has a single blank between its neighbours.
   const free = shorter - head + (x[head - 1] === ' ' ? 1 : 0)
   let tail = 0
   while (tail < free && isSame(x.at(-1 - tail), y.at(-1 - tail))) tail++
@@ -88,7 +88,7 @@ export function templateValues(text: string, message: string): string[] | null {
   return values
 }
 
-/** Whether a message is of the template with this text. */
+/** Whether a message belongs to the template with this text. */
 export const matches = (text: string, message: string): boolean =>
   templateValues(text, message) !== null
 
@@ -97,13 +97,16 @@ const WIDE = /["'`([{=]<\*>/
 const TAIL = /: <\*>(?:\.?$|[)\]}]|"(?:$|[\s,}]))/
 
 /**
- * Whether a value of a gap may be of any words: in quotes, in brackets, behind `=`, and, where words were values before,
- * behind `: ` at the end of the message or of brackets.
+ * Whether a value of a gap may contain any words: in quotes, in brackets, after `=`, and, if words
+ * were values before, after `: ` at the end of the message or of brackets.
  */
 export const isWide = (gap: string, mayBeTail: boolean): boolean =>
   WIDE.test(gap) || (mayBeTail && TAIL.test(gap))
 
-/** Whether a gap covers a layout when its values may hold words and punctuation, but no end of their quotes or brackets. */
+/**
+ * Whether a gap covers a layout when its values may contain words and punctuation, but not the end
+ * of their quotes or brackets.
+ */
 export function coversWide(gap: string, layout: string): boolean {
   const literals = gap.split(VALUE)
   const first = literals[0] ?? ''
@@ -131,7 +134,7 @@ function mayBeContent(content: string, open: string, close: string): boolean {
   return opening === undefined || isBalanced(content, opening, close)
 }
 
-/** Whether a name with its sign of equality follows a blank or a comma. */
+/** Whether another name with `=` follows a blank or comma. */
 function hasFurtherName(content: string): boolean {
   return content.split(/\s/).some((word, i) => {
     const sign = word.lastIndexOf('=')

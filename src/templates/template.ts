@@ -2,7 +2,7 @@ import { MAX_TOKENS } from '../wasm/layout.js'
 import { TRAIT, type MaskedMessage } from './masked-message.js'
 import { coversWide, isWide, joinValues, mergeGaps, VALUE } from './template-text.js'
 
-/** With fewer fixed words, a word in the place of a value is not taken for a value. */
+/** With fewer fixed words, a word in the position of a value is not taken for a value. */
 const FIXED_FOR_WORDS = 3
 
 interface TemplateName {
@@ -18,9 +18,9 @@ export class Template {
   readonly no: number
   readonly id: string
   readonly source: string
-  /** The earliest of all instances. */
+  /** The earliest time on any instance. */
   born: number
-  /** Number of different rows that other instances stored. */
+  /** The number of different rows that other instances stored. */
   disputes = 0
   /** Number of the older template that it was merged into; 0 for none. */
   redirect = 0
@@ -57,7 +57,7 @@ export class Template {
     this.#countMaxWords()
   }
 
-  /** Marks what is outside of the sentence, and its first word. */
+  /** Marks the words outside of the sentence, and its first word. */
   #setAside(message: MaskedMessage): void {
     const sentence = message.sentence()
     if (sentence === null) return
@@ -68,7 +68,7 @@ export class Template {
     })
   }
 
-  /** Number of words that tell its statement from others, beside word `p`; -1 for a value. */
+  /** The number of words that distinguish its statement, without word `p`; -1 for a value. */
   wordsBeside(p: number): number {
     const { traits, words } = this
     if (((traits[p] ?? 0) & TRAIT.aside) !== 0) return words.length - 1
@@ -158,7 +158,7 @@ export class Template {
     return (this.wide[k] ?? 0) > 0 ? coversWide(gap, layout) : mergeGaps(gap, layout) === gap
   }
 
-  /** The gaps that result when word `p` is a value; the present ones for -1. */
+  /** The gaps when word `p` is a value; the present ones for -1. */
   gapsOver(p: number): readonly string[] {
     if (p < 0) return this.#gaps
     // A number and its unit are one value.
@@ -191,7 +191,7 @@ export class Template {
     this.#text = ''
   }
 
-  /** Takes over the words and gaps of a more general text. @param words that each value may have */
+  /** Copies the words and gaps of a more general text. @param words the most words of each value */
   rewrite(message: MaskedMessage, words: number): void {
     const other = new Template(this, message)
     other.openAllGaps(words)
@@ -221,7 +221,7 @@ export class Template {
     return ((this.traits[k] ?? 0) & (TRAIT.unit | TRAIT.measure)) !== 0
   }
 
-  /** Merges the gaps of a template of the same words. */
+  /** Merges the gaps of a template with the same words. */
   absorb(other: Template): void {
     for (let k = 0; k < this.gapHashes.length; k++) {
       if (this.gap(k) !== other.gap(k)) this.cover(k, other.gap(k), 0)
@@ -230,7 +230,7 @@ export class Template {
     this.#countMaxWords()
   }
 
-  /** Takes over the words and gaps of another template. */
+  /** Copies the words and gaps of another template. */
   become(other: Template): void {
     this.words = other.words.slice()
     this.traits = other.traits.slice()
@@ -244,7 +244,7 @@ export class Template {
     this.redirect = 0
   }
 
-  /** Redirects to another template and frees everything but the text. */
+  /** Redirects to another template and frees everything except the text. */
   retire(redirect: number): void {
     this.#text = this.text
     this.redirect = redirect
@@ -258,7 +258,10 @@ export class Template {
     this.#gaps = []
   }
 
-  /** With enough fixed words, a word in the place of a value is one, except at the beginning of the message. */
+  /**
+   * With enough fixed words, a word in the position of a value is one, except at the beginning of
+   * the message.
+   */
   #countMaxWords(): void {
     const fixed = this.words.length >= FIXED_FOR_WORDS
     const last = this.#gaps.length - 1

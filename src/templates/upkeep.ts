@@ -6,15 +6,17 @@ import type { TemplateStore } from './store.js'
 import { VALUE } from './template-text.js'
 
 /*
- * What frees templates:
+ * Frees templates in two ways:
  *
  * 1. A deletion of sources forgets theirs (`ingest/deletions.ts`).
- * 2. A source that has nearly its share (shares.ts) forgets what it saw only once, an hour ago or more. Corrected
- *    templates stay. Whether a template was seen again, on any instance, is in ClickHouse.
+ * 2. A source that has nearly its share (shares.ts) forgets templates that occurred only once, at
+ * least an hour ago. Corrected templates stay. ClickHouse knows whether a template occurred again
+ * on any instance.
  *
- * Forgotten templates are deleted from the table and marked in the registry. Other instances read that and mark them too
- * (sharing.ts). Whoever has a message of such a template stores it again, and it stays. When enough are left, the
- * pipeline renumbers the templates, and they are gone from memory.
+ * Forgotten templates are deleted from the table and marked in the registry. Other instances read
+ * that and mark them too (sharing.ts). An instance that gets a message of such a template stores it
+ * again, and it stays. When there are enough forgotten templates, the pipeline renumbers the
+ * others, which frees the memory.
  */
 
 interface UpkeepDeps {
@@ -23,9 +25,9 @@ interface UpkeepDeps {
   /** The ingest key that registered a source; '' for none. */
   readonly ownerOf: (source: string) => string
   readonly isCorrected: (templateId: string) => boolean
-  /** Resolves when everything that was counted is in ClickHouse. */
+  /** Resolves when all occurrences so far are in ClickHouse. */
   readonly settle: () => Promise<void>
-  /** Drops the forgotten templates. */
+  /** Drops the forgotten templates and renumbers the others. */
   readonly renumber: () => Promise<void>
   readonly onForgotten: (templates: number) => void
   readonly log: Log
@@ -35,13 +37,12 @@ export type TemplateUpkeep = ReturnType<typeof createTemplateUpkeep>
 
 const TICK_MS = 5_000
 const RARE_EVERY_MS = 10 * MINUTE_MS
-/** A pause of the pipeline for fewer is not worth it. */
+/** The least number of forgotten templates that is worth a pause of the pipeline. */
 const MIN_FORGOTTEN = 100
 
 export function createTemplateUpkeep(deps: UpkeepDeps) {
   const { store, templates, log } = deps
 
-  /** Drops what was forgotten. */
   const dropForgotten = async (): Promise<void> => {
     const { forgotten } = templates
     if (forgotten < MIN_FORGOTTEN) return
@@ -52,7 +53,10 @@ export function createTemplateUpkeep(deps: UpkeepDeps) {
     log.info({ forgotten, left: templates.size, tookMs }, 'templates were forgotten')
   }
 
-  /** Has sources with many templates forget what they saw only once, before `bornBeforeMs`. */
+  /**
+   * Forgets templates of crowded sources that were born before `bornBeforeMs` and occurred only
+   * once.
+   */
   const forgetRare = async (bornBeforeMs: number): Promise<void> => {
     const crowded = crowdedSources(deps)
     if (crowded.size === 0) return
@@ -65,7 +69,8 @@ export function createTemplateUpkeep(deps: UpkeepDeps) {
       return isOld && times <= 1 && !deps.isCorrected(root) ? family : []
     })
     if (rare.length < MIN_FORGOTTEN) return
-    // The rows go first: a message that comes meanwhile finds its template marked, or has it stored again later.
+    // The rows are deleted first. A message that arrives meanwhile finds its template marked, or
+    // stores it again later.
     await store.forget(rare)
     const ids = new Set(rare.map(({ id }) => id))
     templates.forget(({ id }) => ids.has(id))
@@ -106,7 +111,7 @@ function crowdedSources({ templates, ownerOf }: UpkeepDeps): ReadonlySet<string>
   return new Set(shares.crowded())
 }
 
-/** The templates of some sources with those merged into them, by the id of the template that stayed. */
+/** The templates of some sources with those merged into them, by the id of the target. */
 function familiesOf(
   templates: TemplateRegistry,
   sources: ReadonlySet<string>,

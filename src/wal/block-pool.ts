@@ -1,6 +1,6 @@
-/** One batch fills a few buffers of this size. */
+/** The size of a buffer; a batch fills a few. */
 const BUFFER_BYTES = 8 * 1024 * 1024
-/** Slices share no cache line of a processor. */
+/** The alignment of slices, so that no two share a cache line. */
 const ALIGNMENT = 64
 /** A buffer with fewer bytes left takes no further slice. */
 const MIN_SLICE_BYTES = 64 * 1024
@@ -24,24 +24,25 @@ interface Chunk {
 }
 
 /**
- * Memory for encoded blocks. Unlike a body (`BufferPool`), a block has a size that is known only when it is
- * written, and it stays in memory until it is stored. So a writer acquires all that is left of a large buffer and
- * retains the bytes that it wrote; the next slice begins behind them. Nothing is rounded up to a size class, so
- * the memory in use is the memory of the blocks. A buffer is free when all its slices are released.
+ * Memory for encoded blocks. Unlike a body (`BufferPool`), a block has a size that is known only
+ * when it is written, and it stays in memory until it is stored. A writer therefore acquires the
+ * rest of a large buffer and retains the bytes that it wrote; the next slice begins after them.
+ * Sizes are not rounded up to a size class, so the memory in use is that of the blocks. A buffer is
+ * free when all its slices are released.
  *
  * acquired ─retain─▶ retained ─release─▶ free;  acquired ─release─▶ free
  */
 export class BlockPool {
   readonly #maxFreeBytes: number
   readonly #chunks = new Map<BlockSlice, Chunk>()
-  /** Chunks with a retained slice and space behind it. */
+  /** Chunks with a retained slice and space after it. */
   #open: Chunk[] = []
   #free: Chunk[] = []
   #bytes = 0
   #freeBytes = 0
   #acquires = 0
 
-  /** @param maxFreeBytes limit of the buffers without slices */
+  /** @param maxFreeBytes the most bytes of buffers without slices */
   constructor(maxFreeBytes: number) {
     this.#maxFreeBytes = maxFreeBytes
   }
@@ -55,12 +56,12 @@ export class BlockPool {
     return this.#freeBytes
   }
 
-  /** Grows with each call of `acquire`. */
+  /** The number of calls of `acquire`. */
   get acquires(): number {
     return this.#acquires
   }
 
-  /** Gives up the free buffers. */
+  /** Drops the free buffers. */
   trim(): void {
     this.#bytes -= this.#freeBytes
     this.#freeBytes = 0
@@ -115,7 +116,10 @@ export class BlockPool {
     return { buffer: new SharedArrayBuffer(size), used: 0, retained: 0, acquired: null }
   }
 
-  /** Files a chunk as open, full, free or dropped. */
+  /**
+   * Moves a chunk to the list of its state: open or free; a full one is in neither, and a
+   * superfluous one is dropped.
+   */
   #settle(chunk: Chunk): void {
     if (chunk.acquired !== null) return
     const isOpen = this.#open.includes(chunk)
@@ -137,7 +141,7 @@ export class BlockPool {
 
 const left = ({ buffer, used }: Chunk): number => buffer.byteLength - used
 
-/** Takes the chunk that was added last of those with enough space. */
+/** Removes and returns the last chunk with enough space. */
 function takeFrom(chunks: Chunk[], bytes: number): Chunk | null {
   const at = chunks.findLastIndex((chunk) => left(chunk) >= bytes)
   return at < 0 ? null : (chunks.splice(at, 1)[0] ?? null)

@@ -12,8 +12,8 @@ const LEAST_FREE_FILES = 2_000
 const LEAST_FREE_SHARE = 1 / 16
 
 /**
- * The disk under the WAL. A WAL that has filled its disk gets smaller only by writing `batch` and `done` frames. A
- * reserve file sets space aside for these frames.
+ * The disk under the WAL. When the WAL has filled its disk, it can shrink only by writing `batch`
+ * and `done` frames. A reserve file keeps space free for these frames.
  */
 export class WalDisk {
   readonly #dir: string
@@ -54,7 +54,7 @@ export class WalDisk {
     const disk = await statfs(this.#dir).catch(() => null)
     if (disk !== null) {
       const least = Math.min(LEAST_FREE_BYTES, disk.blocks * disk.bsize * LEAST_FREE_SHARE)
-      // Btrfs makes inodes on demand and reports a total of 0; the limit is 0 then.
+      // Btrfs creates inodes on demand and reports a total of 0; the limit is 0 then.
       const leastFiles = Math.min(LEAST_FREE_FILES, disk.files * LEAST_FREE_SHARE)
       this.#isNearlyFull = disk.bavail * disk.bsize < least || disk.ffree < leastFiles
     }

@@ -13,7 +13,7 @@ import { crc32 } from 'node:zlib'
 export const FRAME_HEADER = 21
 const DELIMITER_BYTES = 4
 const KEY_BYTES = 12
-/** No record is as large, so a greater length is damage. */
+/** A greater length means damage, because no record is as large. */
 const MAX_PAYLOAD = 1024 * 1024 * 1024
 
 /**
@@ -28,7 +28,7 @@ export type FrameKind = (typeof FRAME_KINDS)[number]
 export interface Frame {
   readonly kind: FrameKind
   readonly seq: number
-  /** Where the header begins in the segment. */
+  /** The offset of the header in the segment. */
   readonly offset: number
   readonly payload: Uint8Array
 }
@@ -70,7 +70,7 @@ export function encodeFrame(
 
 interface SegmentScan {
   readonly frames: readonly Frame[]
-  /** The ranges without a whole frame. */
+  /** The byte ranges that contain no complete frame. */
   readonly damaged: readonly DamagedRange[]
 }
 
@@ -79,7 +79,10 @@ export interface DamagedRange {
   readonly length: number
 }
 
-/** Reads every whole frame. After damaged bytes it goes on at the next frame whose checksum is right. */
+/**
+ * Reads every complete frame. After damaged bytes it continues at the next frame with a valid
+ * checksum.
+ */
 export function scanSegment(key: Buffer, bytes: Buffer): SegmentScan {
   const frames: Frame[] = []
   const damaged: DamagedRange[] = []
@@ -97,7 +100,7 @@ export function scanSegment(key: Buffer, bytes: Buffer): SegmentScan {
   return { frames, damaged }
 }
 
-/** @returns null when no whole frame begins there */
+/** @returns null when no complete frame begins there */
 export function frameAt(key: Buffer, bytes: Buffer, offset: number): Frame | null {
   if (offset + FRAME_HEADER > bytes.length) return null
   if (bytes.compare(key, 0, DELIMITER_BYTES, offset, offset + DELIMITER_BYTES) !== 0) return null
@@ -125,7 +128,10 @@ function crc32Of(parts: readonly Uint8Array[]): number {
   return crc
 }
 
-/** Writes a file that is no segment into the directory of the log; it is on disk when this resolves. */
+/**
+ * Writes a file other than a segment into the directory of the log; it is on disk when this
+ * resolves.
+ */
 export async function writeBesideLog(
   dir: string,
   name: string,

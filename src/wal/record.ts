@@ -23,17 +23,25 @@ export interface SharedCommand {
   /** The id of the change, the same on all instances. */
   readonly id: string
   readonly change: SharedChange
-  /** Null, or the time at which the change took effect without this instance: it applies to rows received earlier. */
+  /**
+   * The time at which the change took effect without this instance, for which it applies to rows
+   * received earlier; else null.
+   */
   readonly beforeMs: number | null
-  /** Records before this one were being sent already, and stay unchanged. */
+  /** Records before this one were already being sent, and stay unchanged. */
   readonly fromSeq: number
 }
 
-/** Deletes events; its record has the landing rows that take their occurrences out of the rollups. */
+/**
+ * Deletes events; its record has the landing rows that subtract their occurrences from the rollups.
+ */
 export interface EventDeletion {
   readonly kind: 'delete-events'
   readonly ids: readonly number[]
-  /** Takes the events out of `template_stats`: a Native block in Base64, and the token of its insert. */
+  /**
+   * Subtracts the events from `template_stats`: a Native block in Base64, and the token of its
+   * insert.
+   */
   readonly stats: string
   readonly token: string
 }
@@ -75,7 +83,7 @@ export interface LogRecord {
   /** Sources that are registered by their first message. */
   readonly registrations: readonly Registration[]
   readonly command: Command | null
-  /** The keys of what its senders may send again and is stored once. */
+  /** The deduplication keys of bodies and records that their senders may repeat. */
   readonly onceKeys?: readonly string[]
   /** When it was appended; records without keys do not need it. */
   readonly atMs?: number
@@ -112,7 +120,7 @@ export function encodeRecord(parts: LogRecord): Uint8Array[] {
   return payload
 }
 
-/** @param payload what `encodeRecord` returned, or its parts joined; its checksum is right */
+/** @param payload the result of `encodeRecord`, or its parts joined; its checksum was verified */
 export function decodeRecord(payload: readonly Uint8Array[]): LogRecord {
   const [first = Buffer.alloc(0), ...others] = payload
   const bytes =

@@ -14,7 +14,7 @@ import {
 
 /** Larger segments free the disk later, smaller ones cost a file per second (bench/micro/wal.ts). */
 export const SEGMENT_BYTES = 64 * 1024 * 1024
-/** Most segments that are kept for the idempotency keys in their records. */
+/** The most segments that are kept for the deduplication keys in their records. */
 const NAMED_SEGMENTS = 8
 
 export interface Segment {
@@ -22,9 +22,12 @@ export interface Segment {
   readonly key: Buffer
   readonly file: FileHandle
   size: number
-  /** How many of its records ClickHouse does not have yet. */
+  /** The number of its records that ClickHouse does not have yet. */
   waiting: number
-  /** The segment is kept for its idempotency keys until this time (ms since 1970), or until room is needed. */
+  /**
+   * The segment is kept for its deduplication keys until this time (ms since 1970), or until space
+   * is needed.
+   */
   keepUntilMs: number
 }
 
@@ -61,7 +64,7 @@ export class Segments {
     const path = join(this.#dir, text)
     const { frames, damaged } = scanSegment(key, await readFile(path))
     const file = await open(path, 'r')
-    // Its damage is reported at each start, so it is not kept.
+    // A damaged segment is not kept, because its damage is reported at each start.
     const keepUntilMs = damaged.length > 0 ? 0 : Date.now() + keepOnceKeysMs
     const segment: Segment = { path, key, file, size: SEGMENT_BYTES, waiting: 0, keepUntilMs }
     this.#all.push(segment)
@@ -81,7 +84,10 @@ export class Segments {
     return segment
   }
 
-  /** Deletes from the oldest on, because a segment holds the `done` frames of the segments before it. */
+  /**
+   * Deletes completed segments from the oldest on, because a segment holds the `done` frames of the
+   * segments before it.
+   */
   async dropDone(): Promise<void> {
     for (;;) {
       const [segment] = this.#all
@@ -129,9 +135,9 @@ export async function payloadAt(
   return frame?.kind === 'record' && frame.seq === seq ? frame.payload : null
 }
 
-/** Truncates the segment behind its last whole frame. */
+/** Truncates the segment after its last complete frame. */
 export async function truncateTail(segment: Segment | undefined): Promise<void> {
   await segment?.file.truncate(segment.size)
-  // Otherwise a power failure could restore the old bytes beside the ones that are written there next.
+  // Without the sync, a power failure could restore old bytes after the ones that are written next.
   await segment?.file.datasync()
 }

@@ -16,27 +16,30 @@ import {
 } from './file.js'
 import { payloadAt, SEGMENT_BYTES, Segments, truncateTail, type Segment } from './segments.js'
 
-/** The interval at which the disk's free space is measured and a failed disk is tried. */
+/** The interval at which the free space is measured and a failed disk is tried again. */
 const TEND_MS = 1_000
 /** The codes of a full disk and of a used-up quota. */
 const FULL_DISK = ['ENOSPC', 'EDQUOT']
-/** While the disk stays full, `onFullDisk` is called this often. */
+/** The interval at which `onFullDisk` is called while the disk is full. */
 const TELL_MS = 60_000
 
 export interface WalOptions {
   readonly dir: string
   readonly maxBytes: number
-  /** Later records than these bytes are on disk only, and read back when they are sent. */
+  /**
+   * The bytes of waiting records that are kept in memory; later ones are on disk only, and read
+   * back when they are sent.
+   */
   readonly cacheBytes: number
   /** The memory for records that are read back. */
   readonly blockPool: BlockPool
-  /** How long a segment is kept for the `onceKeys` of its records, from the last such record on. */
+  /** How long a segment is kept for the `onceKeys` of its records, after the last of them. */
   readonly keepOnceKeysMs: number
   readonly onDamage: (report: {
     readonly segment: string
     readonly ranges: readonly string[]
   }) => void
-  /** Called when the disk is found full, which means that records are refused, and each minute until it is not. */
+  /** Called when the disk is full, so that records are refused, and each minute until it is not. */
   readonly onFullDisk?: () => void
 }
 
@@ -59,7 +62,7 @@ interface Write {
   readonly seq: number
   readonly payload: readonly Uint8Array[]
   readonly hasOnceKeys: boolean
-  /** Called when the payload's memory is not read any more. */
+  /** Called when the payload's memory is no longer read. */
   readonly release: (() => void) | null
   readonly resolve: () => void
   readonly reject: (cause: unknown) => void
@@ -68,15 +71,17 @@ interface Write {
 /**
  * The durable queue between the sequencer and ClickHouse: an append-only log in segments of 64 MiB.
  *
- * Records that wait to be written at the same time share a commit: one writev and one fdatasync. A record is
- * acknowledged after its commit, and a failed commit loses all its records and everything behind them. Before a batch
- * is first sent, two `batch` frames record its first and last record and its token (`recordBatch`); when ClickHouse has
- * stored it, a `done` frame records that everything up to its last record is done. A segment whose records are all done
- * is deleted, or kept for some minutes when they name what senders may send again. Records beyond `cacheBytes` are on
- * disk only, and read back when they are sent.
+ * Records that wait to be written at the same time share a commit: one writev and one fdatasync. A
+ * record is acknowledged after its commit; a failed commit loses all its records and all queued
+ * ones. Before a batch is first sent, two `batch` frames record its first and last record and its
+ * token (`recordBatch`); when ClickHouse has stored it, a `done` frame records that everything up
+ * to its last record is done. A segment whose records are all done is deleted, or kept for some
+ * minutes if they have deduplication keys. Records beyond `cacheBytes` are on disk only, and read
+ * back when they are sent.
  *
- * A restart reads every segment from the oldest on: the records that are not done wait again, and the recorded batch
- * goes out again unchanged. Damaged bytes are stepped over to the next whole frame, and reported.
+ * A restart reads every segment from the oldest on: the records that are not done wait again, and
+ * the recorded batch is sent again unchanged. Damaged bytes up to the next complete frame are
+ * skipped and reported.
  */
 export class Wal {
   readonly #options: WalOptions
@@ -143,18 +148,21 @@ export class Wal {
     return this.#pending
   }
 
-  /** When an earlier run wrote last, 0 without one. */
+  /** The time of the last write of an earlier run, 0 without one. */
   get writtenAtMs(): number {
     return this.#writtenAtMs
   }
 
-  /** How long the oldest record has waited for ClickHouse since it was appended, or since the start; 0 without one. */
+  /**
+   * The time for which the oldest record has waited for ClickHouse since it was appended, or since
+   * the start; 0 without one.
+   */
   get oldestMs(): number {
     const [oldest] = this.#pending
     return oldest === undefined ? 0 : performance.now() - oldest.sinceMs
   }
 
-  /** The batch that is recorded and not done; it is sent again unchanged. */
+  /** The batch that was recorded and is not done; every attempt sends it unchanged. */
   get openBatch(): RecordedBatch | null {
     return this.#openBatch
   }
@@ -165,19 +173,20 @@ export class Wal {
   }
 
   /**
-   * The number of failed commits. It grows before the first append of the commit is rejected, and every append made
-   * until then is lost too. A caller whose record refers to an earlier one compares this number first.
+   * The number of failed commits. It is incremented before the first append of the commit is
+   * rejected, and every append made until then is lost too. A caller whose record refers to an
+   * earlier one must first check that the number is unchanged.
    */
   get failures(): number {
     return this.#failures
   }
 
-  /** Bytes of frames that were found damaged, and are lost. */
+  /** The bytes of damaged frames, which are lost. */
   get damagedBytes(): number {
     return this.#damagedBytes
   }
 
-  /** Records up to this one may refer to records that are lost by damage; 0 without damage. */
+  /** Records up to this one may refer to records that were lost by damage; 0 without damage. */
   get damagedUpTo(): number {
     return this.#damagedUpTo
   }
@@ -194,9 +203,10 @@ export class Wal {
   /**
    * Appends a record; its sequence is assigned at the call.
    *
-   * @param release called once, when the payload's memory is not read any more: the record is done, lost or on disk
-   * only
-   * @param hasOnceKeys whether the record is to be found for `keepOnceKeysMs` after a restart, though it is done
+   * @param release called once, when the payload's memory is no longer read: the record is done,
+   * lost or on disk only
+   * @param hasOnceKeys whether the record is kept for `keepOnceKeysMs` after it is done, so that a
+   * restart finds its keys
    * @returns its sequence, and a promise that resolves when it is on disk
    */
   append(
@@ -212,8 +222,9 @@ export class Wal {
   }
 
   /**
-   * Records the composition of a batch before it is first sent. The frame is written twice: if damage took it, the
-   * records would be sent again under another token and counted twice.
+   * Records the composition of a batch before it is first sent. The frame is written twice, because
+   * if it were lost by damage, the records would be sent again under another token and counted
+   * twice.
    */
   async recordBatch(batch: RecordedBatch): Promise<void> {
     const payload = encodeBatch(batch)
@@ -221,7 +232,7 @@ export class Wal {
     this.#openBatch = batch
   }
 
-  /** Everything up to `seq` is in ClickHouse. */
+  /** Records that everything up to `seq` is in ClickHouse. */
   async done(seq: number): Promise<void> {
     this.#openBatch = null
     this.#settle(seq)
@@ -230,9 +241,9 @@ export class Wal {
   }
 
   /**
-   * Reads the payload as it was appended, in one part or several.
+   * Reads the payload, in one part or several.
    *
-   * @returns null when it is damaged on disk: that is reported, and the record is lost
+   * @returns null when it is damaged on disk, which is reported; the record is lost
    */
   async read(record: WaitingRecord): Promise<readonly Uint8Array[] | null> {
     const pending = this.#pendingOf(record)
@@ -260,7 +271,10 @@ export class Wal {
     return payload
   }
 
-  /** Reads the records that an earlier run had done and that are still on disk, oldest first; only once. */
+  /**
+   * Reads the records that were done in an earlier run and are still on disk, oldest first. It can
+   * be called once.
+   */
   async *readDone(): AsyncGenerator<readonly Uint8Array[]> {
     const records = this.#doneBefore
     this.#doneBefore = []
@@ -327,11 +341,15 @@ export class Wal {
         await this.#fail(group, cause)
       }
     }
-    // No await after the last check of the queue: a write in between would wait for ever.
+    // Nothing may be awaited after the last check of the queue, or a write in between would wait
+    // for ever.
     this.#committing = null
   }
 
-  /** Takes the queued writes. On a disk without a reserve records are refused, so that `done` frames can be written. */
+  /**
+   * Takes the queued writes. When the disk has no reserve, records are refused so that `done`
+   * frames can be written.
+   */
   async #takeGroup(): Promise<readonly Write[]> {
     if (this.#fault !== null && !this.#disk.hasReserve) {
       await this.#disk.tend()
@@ -361,7 +379,10 @@ export class Wal {
     }
   }
 
-  /** On a full disk a new segment begins as soon as that frees the current one. */
+  /**
+   * Whether a new segment must begin. On a full disk this is as soon as it lets the current one be
+   * deleted.
+   */
   #isOver({ size, waiting }: Segment): boolean {
     return size >= SEGMENT_BYTES || (!this.#disk.hasReserve && size > 0 && waiting === 0)
   }
@@ -371,7 +392,7 @@ export class Wal {
     at: { readonly segment: Segment; readonly offset: number; readonly bytes: number },
   ): void {
     this.#bytes += at.bytes
-    // The cache is for the oldest records, which are sent next.
+    // The cache holds the oldest records, which are sent next.
     const isNear = this.#bytes <= this.#options.cacheBytes
     const sinceMs = performance.now()
     this.#pending.push({
@@ -389,7 +410,8 @@ export class Wal {
     this.#fault = cause instanceof Error ? cause : new Error(String(cause))
     const segment = this.#segments.last
     await truncateTail(segment).catch(() => {
-      // The torn tail fails its checksum when it is read; the next write begins a new segment.
+      // If truncating fails, the torn end has a wrong checksum, and the next write begins a new
+      // segment.
       if (segment !== undefined) segment.size = SEGMENT_BYTES
     })
     if (isFullDisk(this.#fault)) await this.#disk.spendReserve()
@@ -409,7 +431,10 @@ export class Wal {
     }
   }
 
-  /** Measures the disk, and writes a frame to a failed one: without ingestion nothing else would try it. */
+  /**
+   * Measures the disk, and tries a failed one with a frame, because without ingestion nothing else
+   * would.
+   */
   async #tend(): Promise<void> {
     await this.#disk.tend()
     this.#tellFullDisk()
@@ -485,7 +510,8 @@ export class Wal {
         return
       case 'batch':
         this.#openBatch = decodeBatch(seq, Buffer.from(payload))
-        // Its last record may be damaged, and a new record with that sequence would be sent with this batch.
+        // The last record of the batch may be damaged, and a new record with its sequence would be
+        // sent with the batch.
         this.#nextSeq = Math.max(this.#nextSeq, this.#openBatch.to + 1)
         return
       case 'done':

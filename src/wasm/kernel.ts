@@ -90,7 +90,7 @@ export interface KernelImports {
   admitSource(word: number): number
   /** Returns 1 for a word that is no type of event, else 2 + the index into EVENT_TYPES. */
   checkType(word: number): number
-  /** Returns 2 when a member of this name is nothing but a tag, else 1. */
+  /** Returns 2 when a member of this name is always a tag, else 1. */
   checkName(word: number): number
   /** Returns 1 when the line must be parsed, 2 when the word names no level, else 3 + the index into SEVERITIES. */
   checkLevel(word: number): number
@@ -114,7 +114,7 @@ const refuse = (): never => {
   throw new Error('bug: a module without imports called one')
 }
 
-/** For a kernel whose rows are not used. */
+/** The imports of a kernel whose rows are not used. */
 export const NO_IMPORTS: KernelImports = {
   checkSource: refuse,
   admitSource: refuse,
@@ -177,13 +177,13 @@ export class Kernel {
     return this.calls.wordCount.value
   }
 
-  /** Forgets all words; the next block numbers them again. */
+  /** Drops all words; the next block numbers them again. */
   forgetWords(): void {
     this.#texts = []
     this.calls.beginBlock(1)
   }
 
-  /** @returns the number of the word that these bytes are */
+  /** @returns the number of the word with these bytes */
   internBytes(text: Uint8Array): number {
     const at = this.calls.constantTextAt(text.length)
     this.bytes.set(text, at)

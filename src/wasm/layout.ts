@@ -57,7 +57,7 @@ export const MEMBER_HOST = 4
 export const MEMBER_ENVIRONMENT = 5
 export const MEMBER_TAGS = 11
 
-/** In place of a level: the record of OTLP must be parsed. */
+/** Replaces a level when the OTLP record must be parsed. */
 export const UNREAD_LEVEL = 254
 
 /** Priorities of syslog: eight for each of 24 facilities. */

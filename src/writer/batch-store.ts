@@ -23,7 +23,7 @@ const deadStoredSql = statement<{ readonly ids: readonly number[] }, { readonly 
 const deadSql = statement<{ readonly since_ms: number }, { readonly n: number }>(
   'dead_letter_count',
 )
-/** The ids of a query are part of its URL. */
+/** The most ids of a query, because they are part of its URL. */
 const IDS_PER_QUERY = 5_000
 /** Every table with rows of a source. */
 const SOURCE_TABLES = [
@@ -46,7 +46,7 @@ const ALL_TABLES = [...SOURCE_TABLES, 'dead_letters', 'alert_log', 'alert_delive
 export interface BatchStore {
   newToken(): string
   insert(table: string, parts: readonly Uint8Array[], token: string): Promise<void>
-  /** Tells whether ClickHouse accepts the rows for the table, without storing them. */
+  /** Checks whether ClickHouse accepts the rows for the table, without storing them. */
   wouldTake(table: string, parts: readonly Uint8Array[]): Promise<boolean>
   /** @returns the ids of the events that are stored */
   storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
@@ -58,8 +58,9 @@ export interface BatchStore {
     readonly deadLetters: number
   }>
   /**
-   * Deletes events whose occurrences are out of the rollups already. The rows of their repeats, in event_occurrences and
-   * repeat_arrivals, stay until retention drops them: no answer counts the repeats of an event that is gone.
+   * Deletes events whose occurrences have been subtracted from the rollups. The rows of their
+   * repeats, in event_occurrences and repeat_arrivals, stay until retention drops them, because no
+   * query counts the repeats of an event that does not exist.
    */
   deleteEvents(deletion: EventDeletion): Promise<void>
   deleteDeadLetters(ids: readonly number[]): Promise<void>
@@ -92,8 +93,9 @@ async function idsAmong(
 }
 
 /**
- * A deletion writes a patch with the rows that are gone. By default it makes each part of the table anew, those without such rows too:
- * that takes as long as there are days (bench/NOTES.md).
+ * A deletion writes a patch part with the deleted rows. By default it would rewrite every part of
+ * the table, even those without such rows, which takes time in proportion to the days that are kept
+ * (bench/NOTES.md).
  */
 const BY_PATCH: RequestOptions = { settings: { lightweight_delete_mode: 'lightweight_update' } }
 

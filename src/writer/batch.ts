@@ -14,13 +14,13 @@ export interface RowRange {
 
 /** How a batch differs from its records; recorded with the batch before it is sent. */
 export interface Amendment {
-  /** Rows that are left out, because ClickHouse refuses them. */
+  /** Rows that are left out because ClickHouse refuses them. */
   readonly refused: readonly RowRange[]
   /** Dead letters for the refused rows, as Native blocks. */
   readonly dead: readonly Uint8Array[]
-  /** Whether the rows of `landing` are stored already, and only dead letters were refused. */
+  /** Whether the rows of `landing` are stored already and only dead letters were refused. */
   readonly landed: boolean
-  /** Events whose first row is lost: their first repeat in this batch begins them. */
+  /** Events whose first row was lost. Their first repeat in this batch becomes the first row. */
   readonly begins: readonly number[]
 }
 
@@ -28,7 +28,7 @@ export interface NumberedRecord extends LogRecord {
   readonly seq: number
 }
 
-/** Records that go to ClickHouse together, and what the WAL has recorded of the batch. */
+/** Records that are sent to ClickHouse together, with the batch as recorded in the WAL. */
 export interface Batch {
   readonly recorded: RecordedBatch
   readonly records: readonly NumberedRecord[]
@@ -48,7 +48,7 @@ export function encodeAmendment({ refused, dead, landed, begins }: Amendment): U
   return Buffer.concat([length, json, ...dead])
 }
 
-/** @param bytes what `encodeAmendment` returned; their checksum is right */
+/** @param bytes the result of `encodeAmendment`; its checksum was verified */
 export function decodeAmendment(bytes: Uint8Array | null): Amendment {
   if (bytes === null) return NO_AMENDMENT
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -79,7 +79,7 @@ export const wholeBlock = (seq: number, table: RowTable, bytes: Uint8Array): Pie
   bytes,
 })
 
-/** The rows of a batch for a table without the refused ones; a retry gets the same bytes. */
+/** The rows of a batch for a table, without the refused ones. A retry gets the same bytes. */
 export function piecesOf(
   table: RowTable,
   records: readonly NumberedRecord[],
@@ -117,7 +117,10 @@ function accepted(
   return pieces
 }
 
-/** Makes the first remaining repeat begin an event whose first row is refused or lost. */
+/**
+ * Turns the first remaining repeat of an event whose first row was refused or lost into its first
+ * row.
+ */
 function withNewEvents(
   pieces: readonly Piece[],
   records: readonly NumberedRecord[],

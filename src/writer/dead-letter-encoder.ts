@@ -17,11 +17,11 @@ export const WHOLE_RAW_BYTES = RAW_BYTES - 4
 export interface DeadBlock {
   readonly bytes: Uint8Array
   readonly rows: number
-  /** Where the ids begin in `bytes`; the sequencer fills them in. */
+  /** The offset of the ids in `bytes`; the sequencer fills them in. */
   readonly idAt: number
 }
 
-/** Where a rejected message came from. */
+/** The origin of a rejected message. */
 type Origin = Pick<DeadLetter, 'protocol' | 'keyId' | 'line'>
 
 export class DeadLetterEncoder {

@@ -7,11 +7,11 @@ import type { Registration, SharedCommand, Command, TemplateRow } from '../wal/r
 interface PendingChange extends SharedCommand {
   fromSeq: number
   readonly toSeq: number
-  /** The records before it are stored. */
+  /** Whether the records before it are stored. */
   isReached: boolean
 }
 
-/** The part of some records that is to be stored. */
+/** The part of some records that is still to be stored. */
 export interface StillWanted {
   readonly leftOut: readonly RowRange[]
   readonly templates: readonly TemplateRow[]
@@ -31,10 +31,11 @@ const NOTHING: Examined = { leftOut: [], kept: new Set() }
 /**
  * Changes of other instances that apply to rows in this WAL.
  *
- * A source may be deleted, or an event corrected, by another instance while rows that it concerns wait here. The rows
- * are stored as if they had come before the change: rows of a deleted source are left out, and repeats of a corrected
- * event count under its new priority. The change stands in the WAL behind those rows, so that it outlives the process
- * and every try of a batch leaves out the same rows.
+ * A source may be deleted, or an event corrected, by another instance while rows that it concerns
+ * wait here. The rows are stored as if they had come before the change: rows of a deleted source
+ * are left out, and repeats of a corrected event count under its new priority. The change follows
+ * those rows in the WAL, so that it outlives the process and every attempt at a batch leaves out
+ * the same rows.
  */
 export class PendingChanges {
   #changes: PendingChange[] = []
@@ -48,17 +49,17 @@ export class PendingChanges {
     return this.#changes.some((each) => each.id === id)
   }
 
-  /** For a change that took effect without this instance: it applies to the batch that is being sent, too. */
+  /** Extends a change that took effect without this instance to the batch that is being sent. */
   widen(id: string): void {
     for (const each of this.#changes) if (each.id === id) each.fromSeq = 0
   }
 
-  /** Notes that the records before the change are stored. */
+  /** Records that the records before the change are stored. */
   reach(id: string): void {
     for (const each of this.#changes) if (each.id === id) each.isReached = true
   }
 
-  /** Whether the change applies to everything that is sent from here on, the open batch included. */
+  /** Whether the change applies to everything that is sent from now on, the open batch included. */
   covers(id: string, openBatch: { readonly from: number } | null): boolean {
     const found = this.#changes.find((each) => each.id === id)
     if (found?.change.kind === 'forget-repeats') return found.isReached
@@ -117,7 +118,10 @@ export class PendingChanges {
     return this.#changes.filter((each) => each.fromSeq <= seq && seq < each.toSeq)
   }
 
-  /** Includes the record of the change, which may hold templates and registrations from before it. */
+  /**
+   * Includes the record of the change itself, which may contain templates and registrations from
+   * before it.
+   */
   #deletions(seq: number): readonly PendingChange[] {
     return this.#changes.filter(
       (each) => each.fromSeq <= seq && seq <= each.toSeq && isDeletion(each),

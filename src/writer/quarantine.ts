@@ -19,9 +19,10 @@ import type { Wal } from '../wal/wal.js'
 /**
  * Finds the rows of a batch that ClickHouse refuses, and sets them aside as dead letters.
  *
- * The rows are sent in halves, and halves of halves, to a table of the same columns without views, until the smallest
- * refused ranges are known. The batch is then recorded again: without those ranges, with dead letters for them, under a
- * new token. Messages that are too long for a dead letter are written to a file beside the WAL.
+ * It finds them by bisection: it inserts halves into a table with the same columns and without
+ * views until the smallest refused ranges are known. The batch is then recorded again: without
+ * those ranges, with dead letters for them, under a new token. Messages that are too long for a
+ * dead letter are written to a file beside the WAL.
  *
  * A new token is safe only when nothing of the batch is stored. ClickHouse makes one block of a batch and reads it to
  * its end before any of it reaches a view, so bytes that are refused here never reached a table. As a further check,
@@ -29,14 +30,17 @@ import type { Wal } from '../wal/wal.js'
  * and others may hold it: it stays unchanged, under its token.
  */
 
-/** Enough trial inserts to find forty rows among half a million; the ranges that are undecided then are refused. */
+/**
+ * The most trial inserts, enough to find forty rows among half a million. The ranges that are
+ * undecided then are refused as a whole.
+ */
 const MAX_TRIALS = 1_500
 const SAMPLE_EVENTS = 100
 
 export interface QuarantineDeps {
   readonly wal: Wal
   /**
-   * Has ClickHouse parse rows of a table without storing them.
+   * Makes ClickHouse parse rows of a table without storing them.
    *
    * @returns whether it accepts them
    * @throws when ClickHouse can't be reached
@@ -61,7 +65,7 @@ export function createQuarantine(parts: QuarantineDeps) {
     return ids.length > 0 && (await parts.storedAmong(ids)).size > 0
   }
   return {
-    /** @returns false when the bytes of the batch are not at fault, and it stays as it is */
+    /** @returns false when the bytes of the batch are not at fault, so that it stays unchanged */
     async amend({ recorded, records }: Batch, table: RowTable): Promise<boolean> {
       const before = decodeAmendment(recorded.amendment)
       const pieces = piecesOf(table, records, before)
@@ -95,7 +99,10 @@ export function createQuarantine(parts: QuarantineDeps) {
 const bytesOf = (pieces: readonly Piece[]): readonly Uint8Array[] =>
   pieces.map(({ bytes }) => bytes)
 
-/** Broken lengths make ClickHouse exceed its memory limit, which looks like a transient error. */
+/**
+ * Whether a block cannot be read. Wrong lengths make ClickHouse exceed its memory limit, which
+ * looks like a transient error.
+ */
 export const hasUnreadable = (pieces: readonly Piece[]): boolean =>
   pieces.some(({ bytes }) => readBlock(bytes) === null)
 
@@ -145,13 +152,13 @@ function halve(pieces: readonly Piece[]): readonly [readonly Piece[], readonly P
 }
 
 const ORIGIN = { protocol: 'store', keyId: '', line: 0 }
-/** A row becomes one dead letter for each message that it counts, up to this limit. */
+/** A row becomes a dead letter for each message that it counts, up to this limit. */
 const MAX_COPIES = 100_000
 /** The greatest time of a Date. */
 const MAX_DATE_MS = 8.64e15
 
 interface DeadLetters {
-  /** A Native block; null when the refused rows were no messages. */
+  /** A Native block; null when none of the refused rows was a message. */
   readonly bytes: Uint8Array | null
   readonly rows: number
   /** Blocks with a message that is too long for a dead letter. */

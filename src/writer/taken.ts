@@ -2,21 +2,24 @@ import { readBlock, type NativeBlock } from '../clickhouse/native-reader.js'
 import type { Piece, RowTable } from './batch.js'
 
 /**
- * What ClickHouse has of a batch that is offered again.
+ * Finds the rows of a batch that ClickHouse has already, when the batch is sent again late.
  *
- * ClickHouse knows the tokens of the last 10,000 batches of a table, and completes a batch of which it has a part. An
- * instance that was away while others inserted more must not offer its batch again: it would be counted twice. The rollups
- * forget first, because they get a part of every batch: they would count it twice, and the events would not. So every
- * insert leaves its token in the table `batches`, on each shard that it reaches. When many later batches were taken, the
- * rows of the shards that have the token are left out.
+ * ClickHouse knows the tokens of the last 10,000 batches of a table, and completes a batch of which
+ * it has a part. An instance that was away while others inserted more must not send its batch
+ * again, or it would be counted twice. The rollups forget a token first, because every batch
+ * inserts into them. Therefore every insert stores its token in the table `batches`, on each shard
+ * that it reaches. When many later batches were stored, the rows of the shards that have the token
+ * are left out.
  *
- * A batch counts as taken by a shard when its token is there. Only if that server was killed in the middle of this very
- * insert, and its instance stayed away for so long, can one of its tables lack rows.
+ * A batch counts as stored on a shard when its token is there. Tables of a shard can lack rows only
+ * if its server was killed during this very insert and the instance then stayed away for this long.
  */
 export interface TakenBatches {
   /** Counts the batches with later tokens up to `most`. */
   later(token: string, most: number): Promise<number>
-  /** @returns those of the given sources of which the batch with this token has stored rows */
+  /**
+   * @returns the sources, among the given ones, whose rows of the batch with this token are stored
+   */
   sourcesTaken(token: string, sources: readonly string[]): Promise<ReadonlySet<string>>
   /** @returns the ids of the dead letters that are stored */
   deadLettersAmong(ids: readonly number[]): Promise<ReadonlySet<number>>

@@ -19,9 +19,12 @@ import { PendingChanges, type StillWanted } from './pending-changes.js'
 import { notTaken, type TakenBatches } from './taken.js'
 import { MINUTE_MS } from '../model/time.js'
 
-/** Half of it costs ClickHouse 20 % more CPU under heavy load, twice of it gains nothing (bench/NOTES.md). */
+/**
+ * Half of this costs ClickHouse 20 % more CPU under heavy load; twice as much gains nothing
+ * (bench/NOTES.md).
+ */
 export const BATCH_BYTES = 48 * 1024 * 1024
-/** Below this ClickHouse forms one block, and so one part per table. */
+/** Up to this number ClickHouse forms one block, and so one part per table. */
 export const BATCH_ROWS = 500_000
 const BATCH_RECORDS = 20_000
 /** Under light load this makes two inserts a second. */
@@ -32,28 +35,31 @@ export const BATCH_DELAY_MS = 500
  */
 const LONG_DELAY_MS = 1_000
 const DELAY_PER_INSERT = 6
-/** Fewer bytes are sent without the longer delay; for more bytes the cost of an insert is small. */
+/**
+ * From this size on the longer delay does not apply, because the cost of an insert is relatively
+ * small.
+ */
 const LONG_FROM_BYTES = 256 * 1024
 const LONG_BELOW_BYTES = 4 * 1024 * 1024
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 5_000
 const CHECK_AFTER_MS = MINUTE_MS
-/** How often the writer checks whether a shared change is over, unless it is woken. */
+/** How often the writer checks whether a shared change has taken effect, unless it is woken. */
 const OVER_PAUSE_MS = 200
 
 /**
- * The destination of batches. Every call is repeated with the same arguments until it succeeds. An error of `insert`
- * with `isDataError` means that ClickHouse refuses the rows themselves.
+ * The destination of batches. Every call is repeated with the same arguments until it succeeds. An
+ * error of `insert` with `isDataError` means that ClickHouse refuses the rows themselves.
  */
 export interface BatchTarget {
   insert(table: RowTable, parts: readonly Uint8Array[], token: string): Promise<void>
   templates(rows: LogRecord['templates'], token: string): Promise<void>
   register(registrations: readonly Registration[]): Promise<void>
-  /** Registers a source that was deleted while newer rows of it waited. */
+  /** Registers a source again that was deleted while newer rows of it waited. */
   registerAgain?(name: string): Promise<void>
-  /** Without it the token is random. */
+  /** Creates a token; absent: tokens are random. */
   newToken?(): string
-  /** Absent: every token is known for ever. */
+  /** Absent: ClickHouse never forgets a token. */
   readonly taken?: TakenBatches
   /** @returns the ids of the events that are stored */
   storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
@@ -83,7 +89,7 @@ export interface WriterOptions {
   /** Changes of other instances that the recovery of the WAL found. */
   readonly pending?: PendingChanges
   readonly onWritten: (rows: number) => void
-  /** Called after every failed attempt; the writer goes on. */
+  /** Called after every failed attempt; the writer continues. */
   readonly onFailure: (error: unknown, attempt: number) => void
 }
 
@@ -96,12 +102,13 @@ interface Waiter {
 /**
  * Moves the WAL into ClickHouse, in order.
  *
- * A batch is the oldest waiting records: up to 48 MiB or 500,000 rows, sent after half a second of light load. A
- * command is a batch of its own, between the rows before it and the rows after it. Before a batch is first sent, the
- * WAL records which records it holds and the deduplication token it is sent under. Each try sends the same bytes under
- * that token, so a try whose answer was lost counts once; after a restart the recorded batch is the first that is sent.
- * Tries go on, with growing pauses, until ClickHouse takes the batch; then it is marked done in the WAL. What ClickHouse
- * took so long ago that it may have forgotten the token is left out (`taken.ts`).
+ * A batch is the oldest waiting records: up to 48 MiB or 500,000 rows, sent after half a second of
+ * light load. A command is a batch of its own, between the rows before it and the rows after it.
+ * Before a batch is first sent, the WAL records which records it holds and the deduplication token
+ * it is sent under. Each attempt sends the same bytes under that token, so an attempt whose reply
+ * was lost counts once. After a restart the recorded batch is sent first. The batch is retried with
+ * growing pauses until ClickHouse has stored it; then it is marked done in the WAL. Rows that
+ * ClickHouse stored so long ago that it may have forgotten the token are left out (`taken.ts`).
  *
  * When ClickHouse says that the rows themselves are at fault, or has not taken them for a minute and a block is
  * unreadable, the quarantine finds the refused rows and records the batch again without them (`quarantine.ts`). Rows
@@ -126,9 +133,11 @@ export class Writer {
   #tookMs = 0
   /** The token of the last batch whose blocks are readable. */
   #readableToken = ''
-  /** The token of a batch that was never offered; '' for none. */
+  /** The token of a batch that was never sent; '' for none. */
   #newToken = ''
-  /** When ClickHouse first refused what it still refuses, by `performance.now`; null when it takes batches. */
+  /**
+   * When the current series of failures began, by `performance.now`; null while batches are stored.
+   */
   failingSinceMs: number | null = null
 
   constructor(options: WriterOptions) {
@@ -142,7 +151,10 @@ export class Writer {
     this.#running = this.#run()
   }
 
-  /** Makes the writer pass the barrier of the shared changes: other instances wait for it, or a change is over. */
+  /**
+   * Wakes the writer to pass the barrier of the shared changes, because other instances wait for it
+   * or a change has taken effect.
+   */
   wake(): void {
     this.#wake?.()
   }
@@ -242,7 +254,7 @@ export class Writer {
     if (this.#shared === null) return await this.#sleep()
     // A failed barrier is repeated when the writer is woken, and before anything is sent.
     await this.#shared.barrier().catch(() => undefined)
-    // A wake during the barrier has no timer to end.
+    // A wake-up during the barrier finds no timer to end, so it is checked here.
     const isWanted = this.#isDue() || this.#between.length > 0 || this.#stopping
     if (!isWanted) await this.#sleep()
   }
@@ -384,7 +396,7 @@ export class Writer {
       if (wanted.registrations.length > 0) await target.register(wanted.registrations)
       for (const name of wanted.again) await target.registerAgain?.(name)
     }
-    // No row waits until the sources of others are registered.
+    // Rows and registrations are sent in parallel, so that no row waits for the sources of others.
     for (const result of await Promise.allSettled([rowsSent(), registered()]))
       if (result.status === 'rejected') throw result.reason
     for (const { seq, command } of records) {

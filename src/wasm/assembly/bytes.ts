@@ -26,7 +26,7 @@ const DIGITS: u32 = 0x80
 const HEX_LETTERS: u32 = 0x40
 /** 1 for a byte that ends a path or URL. */
 const ENDS_PATH: usize = memory.data(256)
-/** 1 for punctuation that belongs to the sentence when it stands at the end of a path. */
+/** 1 for punctuation that belongs to the sentence when it is at the end of a path. */
 const CLOSES_SENTENCE: usize = memory.data(256)
 
 function mark(table: usize, chars: string): void {
@@ -168,7 +168,7 @@ export function pathEnd(from: usize, end: usize): usize {
   return i
 }
 
-/** Recognises `\\"`, the end of a quoted text within another one. */
+/** Recognises `\\"`, which ends a quoted text within another one. */
 @inline
 function isEscapedQuote(i: usize, end: usize): bool {
   return load<u8>(i) == 92 && i + 1 < end && load<u8>(i + 1) == 34

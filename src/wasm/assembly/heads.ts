@@ -1,6 +1,7 @@
 /*
- * Lines that stand before the records of a body and name their source, such as the actions of a bulk request. The caller
- * parses each distinct line once and gives it a number. An equal line later in the body is recognised by comparing bytes.
+ * Lines that precede the records of a body and name their source, such as the actions of a bulk
+ * request. The caller parses each distinct line once and gives it a number. An equal line later in
+ * the body is recognised by comparing bytes.
  */
 import { finish, hashRange, startHash } from './hash'
 import { newBytes, reserve, zeroed } from './memory'
@@ -15,7 +16,7 @@ const table = zeroed(256 * 16)
 let isEmpty = true
 /** The numbers of the heads whose records were read. */
 export const passed = newBytes(4096)
-/** Where the line behind the head that was found last begins. */
+/** The address of the line after the head that was found last. */
 export let recordAt: usize = 0
 
 /** Forgets the heads of the last body. */

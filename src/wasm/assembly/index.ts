@@ -1,8 +1,9 @@
 /**
- * Ingest in WebAssembly: the bytes of a body's lines become rows of column blocks, with no object and no string in
- * between. `line.ts` reads the members of a line, `time.ts` its time, `scan.ts` masks and hashes the message,
- * `words.ts` numbers the values of the columns with few distinct ones, `block.ts` appends the row. A line that is
- * not surely read as `ingest/formats` would read it is left to those decoders. `kernel.ts` is the only caller.
+ * Ingest in WebAssembly: the bytes of a body's lines become rows of column blocks, with no object
+ * and no string in between. `line.ts` reads the members of a line, `time.ts` its time, `scan.ts`
+ * masks and hashes the message, `words.ts` numbers the values of the columns with few distinct
+ * ones, `block.ts` appends the row. A line that may be read differently by `ingest/formats` is left
+ * to those decoders. `kernel.ts` is the only caller.
  */
 import * as layout from '../layout'
 import * as block from './block'

@@ -1,13 +1,14 @@
 /*
- * Reads one line of NDJSON without parsing it as a whole: `readMembers` finds the values of the known members, sixteen
- * bytes at a time, and gives up on a line that it does not surely read as the JSON parser would.
+ * Reads one line of NDJSON without parsing it as a whole: `readMembers` finds the values of the
+ * known members, sixteen bytes at a time, and rejects a line that the JSON parser may read
+ * differently.
  */
 import * as layout from '../layout'
 import { isDigit } from './bytes'
 import { copyOver, newBytes, reserve } from './memory'
 import { intern, nameState } from './words'
 
-/** Whether a member of this name is nothing but a tag: 1 no, 2 yes. */
+/** Whether a member of this name is always a tag: 1 no, 2 yes. */
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'checkName')
 declare function checkName(word: u32): u32

@@ -1,6 +1,6 @@
 /*
- * Reads an entry of a stream of Loki: a plain line, its time, and metadata of plain texts. Other entries are to be read by their
- * form; `protocols/loki.ts` says what both mean.
+ * Reads an entry of a stream of Loki: a plain line, its time, and metadata of plain texts. Other
+ * entries must be decoded by `protocols/loki.ts`, which specifies both.
  */
 import * as line from './line'
 import { zeroed } from './memory'
@@ -28,7 +28,7 @@ export let textAt: usize = 0
 export let textEnd: usize = 0
 
 let pairs: u32 = 0
-/** The place in `LEVELS` of the best level, and whether metadata may name it. */
+/** The rank of the best level in `LEVELS`, and whether metadata may name the level. */
 let rank: usize = 0
 let mayHaveLevel = false
 
@@ -138,7 +138,7 @@ function readLevel(name: usize, size: usize, from: usize, to: usize): void {
   }
 }
 
-/** Whether a line is surely one for which `nestedIn` returns null. */
+/** Whether `nestedIn` certainly returns null for a line. */
 function isPlainLine(from: usize, to: usize): bool {
   if (<u32>load<u8>(from) == BRACE) return false
   const last = <u32>load<u8>(to - 1)

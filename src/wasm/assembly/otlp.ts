@@ -1,6 +1,6 @@
 /*
- * Reads a log record of OTLP that has a severity number, a text as body, and attributes of plain values. Other records are to be
- * read by the forms of `protocols/otlp`, whose `toLog` says what both mean.
+ * Reads a log record of OTLP that has a severity number, a text as body, and attributes of plain
+ * values. Other records must be decoded by `protocols/otlp`, whose `toLog` specifies both.
  */
 import * as layout from '../layout'
 import { firstBytes } from './bytes'
@@ -11,8 +11,8 @@ import * as protobuf from './protobuf'
 import * as tags from './tags'
 
 /**
- * Returns the index into SEVERITIES of a severity number with the sender's own word, if the number says all of it; else
- * `UNREAD_LEVEL`.
+ * Returns the index into SEVERITIES of a severity number, if the sender's own word adds nothing to
+ * it; else `UNREAD_LEVEL`.
  */
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'logLevel')

@@ -1,6 +1,7 @@
 /*
- * Reads the fields of protobuf messages. What is not surely read as `protocols/message-form.ts` reads it is left to that: a field
- * that is cut off, a length or a number of more bytes than any writer needs.
+ * Reads the fields of protobuf messages. Fields that may be read differently by
+ * `protocols/message-form.ts` are left to it: a truncated field, or a length or number of more
+ * bytes than any writer needs.
  */
 
 /** Types of values, as they are in a tag. */

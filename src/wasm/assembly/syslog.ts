@@ -1,6 +1,7 @@
 /*
- * Reads the head of a message of RFC 5424 or RFC 3164 without making texts of it, if it has a plain program and plain structured
- * data. Other messages are to be read by the forms of `formats/text-forms.ts`, which say what both mean.
+ * Reads the head of an RFC 5424 or RFC 3164 message without creating strings, if it has a plain
+ * program and plain structured data. Other messages must be decoded by `formats/text-forms.ts`,
+ * which specifies both.
  */
 import * as layout from '../layout'
 import { isDigit } from './bytes'

@@ -1,6 +1,6 @@
 /*
- * Writes the tags of a record as the JSON of an object: those that all records of a scope or stream have, and those of the record.
- * `line.ts` says whether they are such that they need no parsing.
+ * Writes the tags of a record as the JSON of an object: the tags of the scope or stream, and those
+ * of the record. `line.ts` decides whether they need no parsing.
  */
 import * as line from './line'
 import { copyOver, newBytes, reserve } from './memory'
@@ -11,25 +11,25 @@ let commonFrom: usize = 0
 let commonTo: usize = 0
 let isCommon = false
 
-/** An object beyond this is none that needs no parsing. */
+/** A larger object must be parsed. */
 const MAX_BYTES: usize = 64_000
-/** More bytes than a number and what stands around it have. */
+/** An upper bound of the bytes of a number with its separators. */
 const NUMBER_BYTES: usize = 32
 /** Integers of more than 15 digits are parsed. */
 const MAX_INTEGER: u64 = 1_000_000_000_000_000
 /** 2^53 - 1: a double holds each integer up to here exactly. */
 const MAX_EXACT: f64 = 9_007_199_254_740_992
-/** Of a fraction, six places are written. */
+/** Six decimal places of a fraction are written. */
 const UNITS: u64 = 1_000_000
 
-/** To be called before records whose common tags are the member `TAGS`, if there are some. */
+/** Must be called before records whose common tags are the member `TAGS`, if there are any. */
 export function beginScope(hasTags: bool): void {
   commonFrom = hasTags ? line.startOf(line.TAGS) + 1 : 0
   commonTo = hasTags ? line.endOf(line.TAGS) - 1 : 0
   isCommon = hasTags
 }
 
-/** To be called behind these records, so that the common tags are the member `TAGS` again. */
+/** Must be called after these records, so that the common tags are the member `TAGS` again. */
 export function endScope(): void {
   if (!isCommon && commonTo != 0) isCommon = line.setMember(line.TAGS, commonFrom - 1, commonTo + 1)
 }
@@ -38,7 +38,7 @@ export function beginTags(): void {
   object.length = 1
 }
 
-/** Adds the tags that all records of a scope or stream have to those of this record. */
+/** Adds the tags of the scope or stream to those of this record. */
 export function addCommon(): void {
   const length = commonTo - commonFrom
   if (length == 0) return
@@ -133,7 +133,9 @@ function putDigits(value: u64): void {
 }
 
 /**
- * Makes the tags those of the record. @param hasOwn whether it has tags beside the common ones
+ * Makes the tags those of the record.
+ *
+ * @param hasOwn whether it has tags beside the common ones
  * @returns 1 when it has tags, 0 when it has none, -1 for tags that must be parsed
  */
 export function endTags(hasOwn: bool): i32 {

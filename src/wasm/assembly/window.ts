@@ -22,7 +22,7 @@ const RUN_BITS: u32 = 4
  */
 const ENTRY: usize = 32
 const ID_MASK: u64 = 0x00ff_ffff_ffff_ffff
-/** In place of the id of an entry that was added in this batch; the other bits are the row. */
+/** Replaces the id of an entry that was added in this batch; the other bits are the row. */
 const UNSETTLED: u64 = 0x8000_0000_0000_0000
 const PAGE: usize = 65_536
 /** The memory grows in steps of 16 MiB. */
@@ -106,7 +106,7 @@ export function reserveWindow(): void {
   const wanted = min(next + BATCH - lap, capacity)
   while (allocated < wanted) {
     if (memory.grow(<i32>STEP_PAGES) < 0) {
-      // Without more memory of the system the window stays as large as it is.
+      // If the system has no more memory, the window keeps its size.
       if (allocated == 0) unreachable()
       capacity = min(capacity, allocated)
       return

@@ -3,8 +3,8 @@ import { finish, hashRange, startHash } from './hash'
 import { newBytes, reserve, widened, zeroed } from './memory'
 
 /**
- * Numbers each distinct byte string (a word), so that a value that comes again costs a hash and a comparison and
- * no JavaScript string. The properties of words are arrays by their number.
+ * Numbers each distinct byte string (a word), so that a repeated value costs a hash and a
+ * comparison, but no JavaScript string. The properties of words are arrays by their number.
  */
 const arena = newBytes(65_536)
 let capacity: u32 = 1024
