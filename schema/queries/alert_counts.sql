@@ -1,5 +1,6 @@
--- Events of conditions by slots of a time, that of their arrival or their own, and by groups. The fragments come from a closed table.
--- A row without counts says that events were repeated in the range of arrivals: only then their counts are asked for.
+-- Counts events by conditions, by slots of their arrival or of their own time, and by groups. The
+-- fragments come from a closed table. A row without counts says that events were repeated in the
+-- range of arrivals; only then repeats are queried.
 -- params: from_ms Int64, to_ms Int64, oldest_ms Int64, max_age_s UInt32, most UInt32 (the most rows that are read)
 -- rows:   slot, group_values, counts
 SELECT

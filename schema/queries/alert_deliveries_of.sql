@@ -1,4 +1,4 @@
--- How notices went: the last attempt of each.
+-- The last attempt to send each of some notices.
 -- params: ids Array(String)
 -- rows:   notice_id, attempts, at_ms, outcome, status, error
 SELECT

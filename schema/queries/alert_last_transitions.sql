@@ -1,4 +1,4 @@
--- The last transition of each group of each rule, where the group is not inactive or was not a day ago.
+-- The last transition of each group of each rule, except groups that have been inactive for a day.
 -- params: none
 -- rows:   rule_id, group_key, doc
 SELECT rule_id, group_key, argMax(alert_log.doc, seq) AS doc

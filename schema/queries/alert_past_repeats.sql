@@ -1,4 +1,4 @@
--- Like alert_repeat_counts, for the time before the last two days: by the own time of a repeat.
+-- Like alert_repeat_counts, but by the own time of a repeat, for times before the last two days.
 -- params: from_ms Int64, to_ms Int64, oldest_ms Int64, most UInt32 (the most rows that are read)
 -- rows:   slot, group_values, counts
 SELECT

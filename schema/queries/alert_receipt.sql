@@ -1,4 +1,4 @@
--- What the receiver called its first message about an alert.
+-- The receiver's id of its first message about an alert.
 -- params: alert_id String, channel_id String
 -- rows:   receipt
 SELECT receipt

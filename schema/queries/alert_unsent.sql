@@ -1,5 +1,5 @@
--- Transitions that channels may not have been told of, after one, oldest first.
--- Those of the last day, and those of alerts with a notice that is kept back.
+-- Transitions whose notices may not have been sent, after a position, oldest first: those of the
+-- last day, and those of alerts with a notice that is held back.
 -- params: after_ms Int64, after_id String, limit UInt32
 -- rows:   id, at_ms, doc
 SELECT id, toUnixTimestamp64Milli(max(at)) AS at_ms, any(alert_log.doc) AS doc

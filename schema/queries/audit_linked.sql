@@ -1,4 +1,4 @@
--- Whether the audit trail has an entry with this hash in the chain of one instance.
+-- Whether the chain of one instance in the audit trail has an entry with this hash.
 -- params: writer String, hash String
 -- rows:   entries
 SELECT count() AS entries

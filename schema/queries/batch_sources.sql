@@ -1,4 +1,4 @@
--- Which of some sources have their rows of a batch on this server.
+-- The sources, among some, whose rows of a batch are stored on this server.
 -- params: token String, sources Array(String)
 -- rows:   source String
 SELECT arrayJoin({sources:Array(String)}) AS source

@@ -1,4 +1,4 @@
--- How many batches with later tokens were taken, counted up to a limit.
+-- The number of stored batches with later tokens, counted up to a limit.
 -- params: token String, most UInt32
 -- rows:   later UInt64
 SELECT count() AS later

@@ -1,4 +1,4 @@
--- What the tables hold of the rows of a check.
+-- The rows of a cluster check in the tables.
 -- params: none
 -- rows:   events UInt64, occurrences Int64 (of events and repeats), seconds, minutes, hours, days Int64
 SELECT

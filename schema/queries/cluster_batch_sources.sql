@@ -1,4 +1,4 @@
--- Which of some sources have their rows of a batch on their shards.
+-- The sources, among some, whose rows of a batch are stored on their shards.
 -- params: token String, sources Array(String), shards UInt32
 -- rows:   source String
 SELECT source

@@ -1,4 +1,4 @@
--- What `partitions` says, of all shards together.
+-- Like `partitions`, for all shards together.
 -- params: cluster String, database String, tables Array(String)
 -- rows:   table_name String, id String, key String, stored UInt64, bytes UInt64, cold_bytes UInt64 (of them on the disk `cold`)
 SELECT table AS table_name, partition_id AS id, any(partition) AS key, sum(rows) AS stored, sum(bytes_on_disk) AS bytes,

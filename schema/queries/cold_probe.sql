@@ -1,4 +1,4 @@
--- A row of a partition, so that its disk is read.
+-- Reads a row of a partition, to check that its disk answers.
 -- params: table Identifier, partition String
 -- rows:   none or one
 SELECT ignore(*) AS ignored

@@ -1,4 +1,4 @@
--- Which of some dead letters are stored.
+-- The dead letters, among some, that are stored.
 -- params: ids Array(UInt64)
 -- rows:   id UInt64
 SELECT DISTINCT id

@@ -1,5 +1,5 @@
--- How many events were stored after some blocks, up to others.
--- The SQL of the conditions is put in from fixed fragments.
+-- The number of events that were stored between two positions. The SQL of the conditions is put in
+-- from fixed fragments.
 -- params: none
 -- rows:   matched
 SELECT count() AS matched

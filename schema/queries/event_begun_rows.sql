@@ -1,5 +1,6 @@
--- The events of a time range: those that began in it, and at its start those that began before and are repeated in it.
--- Events that began in some whole hours are left out. The SQL of conditions and expressions is put in from fixed fragments.
+-- The events of a time range: those that began in it, and, counted at its start, those that began
+-- before and are repeated in it. Events that began in some whole hours are left out. The SQL of
+-- conditions and expressions is put in from fixed fragments.
 -- params: start_ms Int64, to_ms Int64, arrived_ms Int64 (none of them arrived before), from_ms Int64 (no event of the range began before), hours_from UInt32, hours_until UInt32 (seconds since 1970; from 2106 on for no hours)
 -- rows:   at, occurrences (0 for an event that began before the range), begun (1), k0, k1 … (the expressions)
 SELECT events.ts AS at, toInt64(events.n) AS occurrences, 1 AS begun/*expressions*/

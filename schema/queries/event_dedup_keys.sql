@@ -1,4 +1,4 @@
--- Which of some deduplication keys belong to events of a source that arrived since a time.
+-- The deduplication keys, among some, of events of a source that arrived since a time.
 -- params: source String, keys Array(String), since_ms Int64
 -- rows:   dedup_key String
 SELECT DISTINCT dedup_key

@@ -1,5 +1,5 @@
--- Events of a time range in their order, with the columns that the lines of a file are made of.
--- The columns, the conditions, the order and the repeats come from closed tables of fragments.
+-- The events of a time range in order, with the columns of the exported lines. The columns, the
+-- conditions, the order and the repeats come from closed tables of fragments.
 -- params: from_ms Int64, to_ms Int64, arrived_ms Int64 (none of them arrived before), limit UInt32
 -- rows:   ts_ms, event_id, and what the lines show
 SELECT toFloat64(toUnixTimestamp64Milli(page.ts)) AS ts_ms, toFloat64(page.id) AS event_id/*columns*/

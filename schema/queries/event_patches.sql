@@ -1,4 +1,4 @@
--- Parts of the events that hold only what was corrected, or which rows are deleted.
+-- The number of patch parts of the events, which hold corrections and deletions.
 -- params: database String
 -- rows:   patches UInt64
 SELECT count() AS patches

@@ -1,4 +1,5 @@
--- Rows for template_stats that take events out of what it counts by event, in one block. landing takes out the occurrences.
+-- Rows for template_stats that subtract events from its counts of events, in one block. landing
+-- subtracts the occurrences.
 -- params: ids Array(UInt64)
 -- rows:   columns of template_stats
 SELECT

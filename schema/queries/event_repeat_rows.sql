@@ -1,5 +1,5 @@
--- The repeats of a time range, each in its second or, in that of its event, at the time of the event.
--- The SQL of conditions and expressions is put in from fixed fragments.
+-- The repeats of a time range, each at its second, or at the time of its event if both are in the
+-- same second. The SQL of conditions and expressions is put in from fixed fragments.
 -- params: start_ms Int64, to_ms Int64, arrived_ms Int64 (no event of the range arrived before), from_ms Int64 (none began before)
 -- rows:   at, occurrences, begun (0, because the events are counted by event_begun_rows), k0, k1 … (the expressions)
 SELECT greatest(toDateTime64(repeats.t, 3, 'UTC'), matching.ts) AS at, toInt64(repeats.repeated) AS occurrences, 0 AS begun/*names*/

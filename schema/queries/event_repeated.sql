@@ -1,4 +1,5 @@
--- The events that are repeated within a time range, of those that began before it: within the deduplication window after its start.
+-- The events from before a time range that are repeated in it, which can only be within the
+-- deduplication window after its start.
 -- params: arrived_ms Int64 (none of them arrived before), start_ms Int64, repeated_until_ms Int64
 -- rows:   id UInt64
 SELECT id

@@ -1,4 +1,4 @@
--- Which of some events are stored.
+-- The events, among some, that are stored.
 -- params: ids Array(UInt64)
 -- rows:   id UInt64
 SELECT DISTINCT id

@@ -1,5 +1,6 @@
--- The occurrences at the start and at the end of a time range, where the rollups are too coarse or the events are partly dropped. Read from the events.
--- The SQL of conditions and expressions is put in from fixed fragments.
+-- The occurrences at both ends of a time range, read from the events, where the rollups are too
+-- coarse or some events are dropped. The SQL of conditions and expressions is put in from fixed
+-- fragments.
 -- params: first_from_ms Int64, first_to_ms Int64 (before), last_from_ms Int64, last_to_ms Int64 (after), window_ms Int64 (events are repeated for so long after they begin), arrived_ms Int64 (no event of the range arrived before)
 -- rows:   at, occurrences, begun (0), k0
 SELECT events.ts AS at, toInt64(events.n) AS occurrences, 0 AS begun, /*value*/ AS k0

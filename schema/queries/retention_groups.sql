@@ -1,4 +1,4 @@
--- Whose rows a partition has. The fragments come from a closed table.
+-- The sources and severities of a partition's rows. The fragments come from a closed table.
 -- params: table Identifier, day Date, kept_days UInt16
 -- rows:   source String, severity String
 SELECT source, /*severity*/ AS severity

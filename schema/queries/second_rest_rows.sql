@@ -1,6 +1,6 @@
--- What begins in the seconds that a time range cuts: after its start, to add, and after its end, to take off. The repeats of other events
--- have the beginning of the second.
--- The SQL of conditions and expressions is put in from fixed fragments.
+-- The occurrences in the seconds in which a time range begins and ends: those after its start, to
+-- add, and those after its end, to subtract. Repeats of other events have the time of the beginning
+-- of the second. The SQL of conditions and expressions is put in from fixed fragments.
 -- params: first_from_ms Int64, first_to_ms Int64 (from the start of the range to the end of that second), last_from_ms Int64, last_to_ms Int64 (from the end of the range to the end of that second)
 -- rows:   at, occurrences, begun (0), k0
 SELECT

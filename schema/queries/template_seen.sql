@@ -1,4 +1,4 @@
--- How often the templates of some sources have occurred; those that have not are missing.
+-- The occurrences of the templates of some sources, without templates that have none.
 -- params: sources Array(String)
 -- rows:   id String (16 hex digits), n
 SELECT

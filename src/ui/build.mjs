@@ -1,6 +1,7 @@
 /**
- * Bundles the web page into build/ui: scripts and styles whose names hold a hash of their content, a sprite of icons, and
- * everything compressed once, so that the service only sends files.
+ * Bundles the web page into build/ui: scripts and styles with a hash of their content in their
+ * names, and a sprite of icons, all of it compressed in advance, so that the service only sends
+ * files.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -39,8 +40,9 @@ async function spriteOf(names) {
 }
 
 /**
- * esbuild splits what is loaded first by who else imports it, into six files. Here every part that is loaded later imports all of it,
- * which is there by then, so that it is one file: fewer requests, and 2 kB less once compressed.
+ * esbuild would split the code that is loaded first into six files, by the parts that import it.
+ * Here every part that is loaded later imports all of it, which is loaded by then, so that it is
+ * one file: fewer requests, and 2 kB less compressed.
  */
 const firstIsOneFile = {
   name: 'first-is-one-file',
@@ -82,7 +84,7 @@ const names = {
   script,
   // The file that the script imports first; the document preloads it.
   first: basename(metafile.outputs[`${OUT}/${script}`].imports[0].path),
-  // The page's own mark is the first thing that is seen.
+  // The page's logo is visible first.
   mark: /<svg[^]*<\/svg>/.exec(read('shell/mark.tsx'))[0],
   style: outputOf('src/ui/styles/page.css'),
 }

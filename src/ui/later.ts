@@ -1,4 +1,7 @@
-/** What Explore needs once somebody opens, types or chooses: one file, because many small ones load slower. */
+/**
+ * The parts of Explore that are needed when a user opens, types or chooses something: one file,
+ * because many small ones load slower.
+ */
 export { proposalsFor } from './explore/completion.js'
 export { copyLink } from './explore/copy-link.js'
 export { copyMessage } from './explore/copy-message.js'

@@ -4,8 +4,8 @@ import { App } from './app.js'
 import { findSession } from './lib/session.js'
 
 const root = document.getElementById('page')
-// Until it is known who is logged in, the document shows the empty shell.
+// The document shows the empty shell until the session is known.
 await findSession()
-// Preact keeps what it finds in the root, and the log-in has no shell.
+// Preact would keep the children of the root, and the login form has no shell.
 root?.replaceChildren()
 if (root !== null) render(<App />, root)

@@ -1,4 +1,7 @@
-/** Screens and dialogs beside Explore, loaded when one of them is first shown: one file, because many small ones load slower. */
+/**
+ * The screens and dialogs beside Explore, loaded when one of them is first shown: one file, because
+ * many small ones load slower.
+ */
 export { Live } from './live/live.js'
 export { Overview } from './overview/overview.js'
 export { SourcesScreen } from './sources/sources.js'

@@ -1,4 +1,4 @@
-/** What operators work with beside the logs, loaded when one of them is first shown. */
+/** The screens of operators, loaded when one of them is first shown. */
 export { Admin } from './admin/admin.js'
 export { Alerts } from './alerts/alerts.js'
 export { Board } from './incidents/board.js'

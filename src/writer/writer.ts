@@ -36,8 +36,8 @@ export const BATCH_DELAY_MS = 500
 const LONG_DELAY_MS = 1_000
 const DELAY_PER_INSERT = 6
 /**
- * From this size on the longer delay does not apply, because the cost of an insert is relatively
- * small.
+ * The longer delay applies when the waiting bytes are in this range. Fewer bytes are a light load;
+ * with more, the cost of an insert is relatively small.
  */
 const LONG_FROM_BYTES = 256 * 1024
 const LONG_BELOW_BYTES = 4 * 1024 * 1024

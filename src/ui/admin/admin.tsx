@@ -13,7 +13,7 @@ import { Sessions } from './sessions.js'
 import { Storage } from './storage.js'
 import { Users } from './users.js'
 
-/** The installation, and who may do what in it. */
+/** The screen Admin: the installation, its users and their rights. */
 export function Admin() {
   const { path } = place.value
   useEffect(() => {

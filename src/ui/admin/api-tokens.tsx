@@ -25,7 +25,7 @@ interface TokenRow {
   readonly last_used_at: string | null
 }
 
-/** What scripts and dashboards call the API with. */
+/** The API tokens of scripts and dashboards. */
 export function ApiTokens() {
   const list = usePaged<TokenRow>('/api/api-tokens', { limit: 100 })
   const [isMaking, setMaking] = useState(false)

@@ -40,7 +40,7 @@ const CHECKS: Readonly<Record<string, string>> = {
   alerts: 'Alert rules',
 }
 
-/** The health of the parts of the service, and what came in by protocol. */
+/** The health of the service's parts, and the received messages by protocol. */
 export function Health() {
   const health = useLoad('health', (signal) =>
     call<HealthReply>('/api/monitoring/health', { signal }),
@@ -48,7 +48,7 @@ export function Health() {
   const collectors = useLoad('collectors', (signal) =>
     call<readonly Collector[]>('/api/monitoring/collectors', { signal }),
   )
-  // What stands below it would be pushed down.
+  // Nothing is shown before the reply, because it would be pushed down.
   if (health.value === null && health.error === null) return null
   return (
     <>
@@ -86,7 +86,7 @@ const Checks = ({ reply }: { readonly reply: HealthReply }) => (
   </>
 )
 
-/** Lines of the table. */
+/** The most lines of the table. */
 const MOST = 200
 
 function Collectors({ all }: { readonly all: readonly Collector[] }) {

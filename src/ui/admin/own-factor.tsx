@@ -30,7 +30,7 @@ export function OwnFactor({ onChanged }: { readonly onChanged: () => void }) {
     setStep('none')
     setCodes(null)
     loaded.reload()
-    // Turning it on ends other sessions.
+    // Turning the second factor on ends other sessions.
     onChanged()
   }
   const prove = async (text: (name: string) => string): Promise<void> => {

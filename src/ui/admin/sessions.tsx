@@ -16,7 +16,7 @@ interface Session {
   readonly is_current: boolean
 }
 
-/** Where the user is logged in. */
+/** The sessions of the user. */
 export function Sessions() {
   const list = usePaged<Session>('/api/auth/sessions', { limit: 100 })
   if (list.error !== null) return <Problem of={list} />

@@ -34,7 +34,7 @@ function size(bytes: number): string {
   return bytes >= 1e6 ? `${sizes.format(bytes / 1e6)} MB` : `${sizes.format(bytes / 1e3)} kB`
 }
 
-/** How long events are kept, and what they take on the disk. */
+/** The retention of events and their size on disk. */
 export function Storage() {
   const loaded = useLoad('storage', (signal) =>
     call<StorageReply>('/api/monitoring/storage', { signal }),

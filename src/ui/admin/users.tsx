@@ -18,13 +18,13 @@ interface Person extends User {
   readonly last_login_at: string | null
   readonly has_second_factor: boolean
   readonly must_change_password: boolean
-  /** Where the user logs in; null for a local one. */
+  /** The provider at which the user logs in; null for a local user. */
   readonly provider: string | null
 }
 
 const ROLES = ['viewer', 'manager', 'admin', 'superadmin'] as const
 
-/** Who may log in, and as what. */
+/** The users and their roles. */
 export function Users() {
   const list = usePaged<Person>('/api/users', { limit: 100 })
   const [isAdding, setAdding] = useState(false)

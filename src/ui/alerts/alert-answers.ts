@@ -6,7 +6,7 @@ import { percent } from '../lib/format.js'
 
 export type Fields = Static<typeof RuleFields>
 export type Kind = Fields['kind']
-/** Of a rule that names none. */
+/** The window of a rule that names none. */
 export const NEW_TEMPLATE_WINDOW = '15m'
 
 export interface Alert {
@@ -82,11 +82,11 @@ const CHANNEL_KINDS: Readonly<Record<string, string>> = {
   alertmanager: 'Alertmanager',
 }
 
-/** The name of a kind of channel; null for one whose secret is lost. */
+/** The name of a kind of channel; null for one whose secret cannot be decrypted. */
 export const channelKind = (type: string | null): string =>
   type === null ? 'its secret is lost' : (CHANNEL_KINDS[type] ?? type)
 
-/** A name of each field, so that a new one is not forgotten. */
+/** The names of all fields; the type makes sure that none is missing. */
 const FIELD_NAMES = {
   name: true,
   enabled: true,
@@ -108,7 +108,7 @@ const FIELD_NAMES = {
   n_of_m: true,
 } as const satisfies Readonly<Record<keyof Fields, true>>
 
-/** What a user sets of a rule, without what the service adds. */
+/** The fields of a rule that the user sets. */
 export const fieldsOf = (rule: Rule): Fields =>
   Object.fromEntries(Object.entries(rule).filter(([name]) => name in FIELD_NAMES)) as Fields // all of the rule's own
 
@@ -120,7 +120,7 @@ const anomalyText = ({ kinds, min_score: least = 10 }: Extract<Kind, { type: 'an
 const leastText = ({ min_severity: least }: Extract<Kind, { type: 'new_template' }>) =>
   least === undefined ? '' : ` of ${least} or graver`
 
-/** What a rule looks at, in words. */
+/** Describes in words what a rule counts. */
 export function kindText(kind: Kind): string {
   switch (kind.type) {
     case 'threshold':

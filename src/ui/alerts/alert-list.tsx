@@ -21,7 +21,7 @@ import { groupText, type Alert, type Rule } from './alert-answers.js'
 import { Problem } from '../shell/problem.js'
 
 const PAGE = 100
-/** As long as the title of an incident may be. */
+/** The longest title of an incident. */
 const MOST_OF_TITLE = 300
 const REFRESH_MS = 3000
 
@@ -33,7 +33,7 @@ const SHOWN = {
 type Shown = keyof typeof SHOWN
 const isShown = (name: string | null): name is Shown => name !== null && name in SHOWN
 
-/** What fires, and what fired. */
+/** The firing and resolved alerts. */
 export function AlertList() {
   const given = place.value.params.get('show')
   const shown = isShown(given) ? given : 'all'
@@ -46,7 +46,7 @@ export function AlertList() {
     call<{ readonly items: readonly Rule[] }>('/api/alert-rules?limit=200', { signal }),
   )
   useEvery(REFRESH_MS, () => {
-    // Pages that were read on stay.
+    // The list is not reloaded after further pages were read, which would drop them.
     if ((list.items ?? []).length <= PAGE) list.reload()
   })
   const change = (work: Promise<unknown>, said: string): void =>
@@ -201,7 +201,7 @@ const careOf = (name: string): string => (name === 'you' ? 'you take care' : `${
 const silenceOf = ({ rule_id: rule, group }: Alert): string =>
   printMatchers(matchersOfGroup(rule, group ?? {}))
 
-/** The events that an alert is about, as far as it says. */
+/** The events of an alert, as far as they are known. */
 function AlertEvents({ alert, rule }: Pick<LineProps, 'alert' | 'rule'>) {
   const [first] = alert.event_ids
   if (first !== undefined)
@@ -222,9 +222,9 @@ function AlertEvents({ alert, rule }: Pick<LineProps, 'alert' | 'rule'>) {
   )
 }
 
-/** What an alert is about as a line of the query language; null where it is not about events. */
+/** The events of an alert as a line of the query language; null when it is not about events. */
 function lineOf({ group, related_source: related }: Alert, rule: Rule | undefined): string | null {
-  // What an anomaly is grouped by, and dead letters, are no fields of events.
+  // The groups of anomalies and of dead letters are not fields of events.
   if (rule === undefined || rule.kind.type === 'anomaly' || rule.kind.type === 'dead_letters') {
     const source = group?.['source'] ?? related ?? ''
     return source === '' ? null : clauseLine('source', source)

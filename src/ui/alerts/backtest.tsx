@@ -27,7 +27,7 @@ const SHOWN = 30
 
 type Transitions = BacktestReply['transitions']
 
-/** What a transition leads to. Nobody is told once more of a group that had not recovered yet. */
+/** The effect of a transition. A group that had not recovered yet sends no further notice. */
 function nameOf(all: Transitions, at: number): string {
   const { to = '', group = [] } = all[at] ?? {}
   const before = all.slice(0, at).findLast((one) => one.group.join() === group.join())
@@ -37,13 +37,13 @@ function nameOf(all: Transitions, at: number): string {
 const groupOf = ({ group_by: names = [] }: Fields, group: readonly string[]): string =>
   groupText(Object.fromEntries(names.map((name, i) => [name, group[i] ?? ''])))
 
-/** What a rule would have done on the events of the last days. */
+/** The back-test of a rule on the events of the last days. */
 export function Backtest({ fields }: { readonly fields: Fields }) {
   const [judged, setJudged] = useState<{ rule: string; found: BacktestReply } | null>(null)
   const [isBusy, setBusy] = useState(false)
   const rule = { ...fields, name: 'back-test' }
   const text = JSON.stringify(rule)
-  // What was judged is no longer the rule that is shown.
+  // The result belongs to another version of the rule than the one shown.
   const isChanged = judged !== null && judged.rule !== text
   const found = isChanged ? null : (judged?.found ?? null)
   const run = (): void => {

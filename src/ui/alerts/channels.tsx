@@ -16,7 +16,7 @@ interface Field {
   readonly isOptional?: true
 }
 
-/** What is entered for each kind, in the order in which they are offered. */
+/** The form fields of each kind, in the order in which the kinds are listed. */
 const FIELDS: Readonly<Record<string, readonly Field[]>> = {
   webhook: [
     { key: 'url', label: 'URL' },
@@ -33,7 +33,7 @@ const FIELDS: Readonly<Record<string, readonly Field[]>> = {
   alertmanager: [{ key: 'url', label: 'URL, without /api/v2' }],
 }
 
-/** What the browser asks of an address. */
+/** The browser's validation of an address. */
 const URL_FORM = { pattern: 'https?://.+', title: 'http:// or https://', placeholder: 'https://…' }
 
 interface TestReply {
@@ -46,14 +46,14 @@ interface TestReply {
 
 interface Tested {
   readonly id: string
-  /** Null while it is on its way. */
+  /** Null until the reply arrives. */
   readonly reply: TestReply | null
 }
 
 const outcomeOf = ({ outcome, status, latency_ms: ms, error }: TestReply): string =>
   `${outcome}${status === null ? '' : ` with ${status}`} in ${ms} ms${error === null ? '' : `, ${error}`}`
 
-/** Where notices go, with a test of each way. */
+/** The channels of notices, with a test of each. */
 export function Channels() {
   const list = usePaged<Channel>('/api/notification-channels', { limit: 200 })
   const [tested, setTested] = useState<Tested | null>(null)
@@ -154,7 +154,7 @@ export function Channels() {
   )
 }
 
-/** What a test sent, and what came back. */
+/** The request of a test and the reply to it. */
 const Outcome = ({ reply }: { readonly reply: TestReply | null }) => (
   <div class="tested" role="status">
     <span class={`state ${reply?.outcome ?? 'pending'}`}>
@@ -181,7 +181,7 @@ function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
   const isKept = channel?.has_secret === true && channel.type === type
   const submit = (text: (name: string) => string): Promise<unknown> => {
     const target: Record<string, unknown> = { type }
-    // Such as the address of a Slack that is not the usual one.
+    // A URL that is not the default one, such as that of another Slack server.
     if (channel?.type === type && channel.url !== null) target['url'] = channel.url
     for (const { key } of fields) {
       const value = text(key)

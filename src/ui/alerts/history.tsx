@@ -9,14 +9,14 @@ import { When } from '../shell/when.js'
 import { groupText, type Channel, type Rule, type Transition } from './alert-answers.js'
 import { Problem } from '../shell/problem.js'
 
-/** What holds a notice back is told by its kind and its reason; its id says nothing to people. */
+/** The reason without the id of the silence or rule, which means nothing to people. */
 const withoutId = (error: string): string =>
   error.replace(/^((?:silence|maintenance window|alert)) [\da-f]{8}-[\da-f-]{27}:/, 'by a $1:')
 
 /** The history of a rule: its transitions with their counts, and the outcome of their notices. */
 export function History({ rule }: { readonly rule: Rule }) {
   const list = usePaged<Transition>(`/api/alert-rules/${rule.id}/history`, { limit: 50 })
-  // Others are told of no channels.
+  // Only managers may read channels.
   const channels = useLoad(may('manager') ? 'channels' : null, (signal) =>
     call<{ readonly items: readonly Channel[] }>('/api/notification-channels?limit=200', {
       signal,

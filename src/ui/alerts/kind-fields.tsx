@@ -32,7 +32,7 @@ const STARTS: Readonly<Record<Kind['type'], Kind>> = {
   dead_letters: { type: 'dead_letters', window: '5m', share: 0.01, at_least: 100 },
 }
 
-/** What a kind begins with. */
+/** The initial values of a kind. */
 export const startOf = (type: string): Kind =>
   Object.values(STARTS).find((kind) => kind.type === type) ?? STARTS.threshold
 
@@ -44,7 +44,7 @@ interface KindFieldsProps {
 const OPS = ['>', '>=', '<', '<='] as const
 const isOp = (op: string): op is (typeof OPS)[number] => OPS.some((one) => one === op)
 
-/** A name of each kind, so that a new one is not forgotten. */
+/** The names of all kinds; the type makes sure that none is missing. */
 const ANOMALY_NAMES = {
   spike: true,
   drop: true,
@@ -59,7 +59,7 @@ const AGAINST = [
   ['week', 'a week ago'],
 ] as const
 
-/** Each of them, so that a new one is not forgotten. */
+/** All severities; the type makes sure that none is missing. */
 const SEVERITIES = {
   DEBUG: 'DEBUG',
   INFO: 'INFO',
@@ -160,7 +160,7 @@ interface CrossingProps {
   readonly onChange: (kind: Kind) => void
 }
 
-/** What crosses a threshold, and which. */
+/** The comparison and the threshold. */
 const Crossing = ({ kind, onChange }: CrossingProps) => (
   <>
     {kind.type === 'value' && (
@@ -296,7 +296,7 @@ interface AnomalyKindsProps {
   readonly onChange: (kind: Kind) => void
 }
 
-/** All of them are chosen where the rule names none. */
+/** All kinds are selected when the rule names none. */
 function AnomalyKinds({ kind, onChange }: AnomalyKindsProps) {
   const chosen = kind.kinds ?? ANOMALY_KINDS
   const toggle = (name: AnomalyKind): void => {

@@ -41,7 +41,7 @@ function withText(fields: Fields, name: TextName, text: string): Fields {
 const isSet = (fields: Fields): boolean =>
   [...FOLDED, ...NAMES].some((name) => fields[name] !== undefined)
 
-/** What most rules leave as it is; open for a rule that has some of it. */
+/** Fields that most rules leave unset; open for a rule that has some of them. */
 export function MoreFields({ fields, onChange }: MoreFieldsProps) {
   const [isOpen] = useState(() => isSet(fields))
   return (
@@ -107,7 +107,7 @@ function withGroups(fields: Fields, text: string): Fields {
   return names.length === 0 ? rest : { ...rest, group_by: names }
 }
 
-/** A text that is not two numbers leaves the rule as it is. */
+/** A text that is not two numbers does not change the rule. */
 function withTimes(fields: Fields, text: string): Fields {
   const { n_of_m: before, ...rest } = fields
   if (text === '') return rest

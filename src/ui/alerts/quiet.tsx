@@ -9,8 +9,8 @@ import { SilenceForm, SilenceTable, type Silence } from './silences.js'
 import { WindowForm, WindowTable, type MaintenanceWindow } from './windows.js'
 
 /**
- * Silences, which hold once, and maintenance windows, which come each week. `?silence=` and `?window` open the form of a
- * new one.
+ * Silences, which apply once, and maintenance windows, which recur each week. `?silence=` and
+ * `?window` open the form of a new one.
  */
 export function Quiet() {
   const silences = usePaged<Silence>('/api/silences', { limit: 100 })

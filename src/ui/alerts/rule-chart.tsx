@@ -11,7 +11,7 @@ const WINDOWS = 120
 const WIDTH = 480
 const HEIGHT = 110
 
-/** How often the search of a rule was found in its last windows, and where its threshold lies. */
+/** The counts of a rule's query in its last windows, with its threshold. */
 export const RuleChart = ({ fields: { q, kind } }: { readonly fields: Fields }) =>
   kind.type === 'dead_letters' || kind.type === 'anomaly' ? null : <Chart q={q} kind={kind} />
 
@@ -54,7 +54,7 @@ interface CountsProps {
 }
 
 function Counts({ kind, histogram: { buckets, step_s: step }, windowMs }: CountsProps) {
-  // A threshold is for a whole window.
+  // The threshold is drawn only when a bar is a whole window.
   const line = kind.type === 'threshold' && step * 1000 === windowMs ? kind.fire : null
   const largest = Math.max(...buckets.map(({ total }) => total), 0)
   const most = Math.max(largest, line ?? 0, 1)

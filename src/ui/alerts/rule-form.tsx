@@ -13,9 +13,9 @@ import { Problem } from '../shell/problem.js'
 
 interface RuleFormProps {
   readonly fields: Fields
-  /** Called with what is entered, so that the chart follows. */
+  /** Called with the fields at each change, so that the chart follows. */
   readonly onChange: (fields: Fields) => void
-  /** Rejects with what the service says. */
+  /** Rejects with the service's error. */
   readonly onSave: (fields: Fields) => Promise<void>
 }
 
@@ -101,7 +101,7 @@ function ChannelChoice({ fields, onChange }: Pick<RuleFormProps, 'fields' | 'onC
       signal,
     }),
   )
-  // Others are told of no channels.
+  // Only managers may read channels.
   if (!may('manager')) return null
   if (loaded.value === null) return <Problem of={loaded} />
   const channels = loaded.value.items

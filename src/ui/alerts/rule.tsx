@@ -25,7 +25,10 @@ const fresh = (q: string, name: string): Fields => ({
   kind: { type: 'threshold', window: '5m', op: '>', fire: 10 },
 })
 
-/** One rule: what it counts, and what it did; without an id a new one, from the search of `?q=`, which also names it where `?name=` does not. */
+/**
+ * A rule with its chart and history. Without an id it is a new one with the query of `?q=`, and
+ * with the name of `?name=` or the query as its name.
+ */
 export function RuleScreen({ id }: { readonly id: string | null }) {
   const { params } = place.value
   const given = params.get('q') ?? ''

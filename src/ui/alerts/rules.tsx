@@ -12,7 +12,7 @@ import { When } from '../shell/when.js'
 import { fieldsOf, kindText, type Rule } from './alert-answers.js'
 import { Problem } from '../shell/problem.js'
 
-/** The rules, whether they fire, and whether they are looked at. */
+/** The rules, whether they fire, and whether they are evaluated. */
 export function Rules() {
   const list = usePaged<Rule>('/api/alert-rules', { limit: 200 })
   const toggle = (rule: Rule): void => {

@@ -28,7 +28,7 @@ export interface Silence {
   readonly starts_at: string
   readonly ends_at: string
   readonly state: 'pending' | 'active' | 'expired'
-  /** Empty where the service did. */
+  /** The user; empty for the service. */
   readonly updated_by: string
 }
 
@@ -48,7 +48,7 @@ export function SilenceTable({ list, onEdit, onChange }: SilenceTableProps) {
   if (list.items === null) return null
   if (list.items.length === 0)
     return <p class="note">None. Alerts fire as before under a silence; only nobody is told.</p>
-  /** A rule is told by its name. */
+  /** The id of a rule is replaced by its name. */
   const withName = ({ field, op, value }: Matcher): Matcher => {
     const rule = field === 'rule_id' ? rules.value?.items.find(({ id }) => id === value) : undefined
     return rule === undefined
@@ -138,7 +138,7 @@ function Tools({ silence, onEdit, onChange }: ToolsProps) {
   )
 }
 
-/** How long a silence may last. */
+/** The durations of a silence. */
 const ENDS = [
   ['now+1h', 'an hour'],
   ['now+2h', 'two hours'],
@@ -150,7 +150,7 @@ const ENDS = [
 interface SilenceFormProps {
   /** Null for a new one. */
   readonly silence: Silence | null
-  /** What a new one means. */
+  /** The matchers of a new silence. */
   readonly matchers: string
   readonly onClose: () => void
   readonly onSaved: () => void
@@ -221,7 +221,7 @@ interface PreviewReply {
   readonly last_day: number
 }
 
-/** What a silence would keep back. */
+/** The alerts that a silence would hold back. */
 function Preview({ matchers }: { readonly matchers: readonly Matcher[] }) {
   const loaded = useLoad(`silence ${JSON.stringify(matchers)}`, (signal) =>
     call<PreviewReply>('/api/silences/preview', { method: 'POST', json: { matchers }, signal }),

@@ -5,7 +5,10 @@ interface TextProps {
   readonly onChange: (value: string) => void
 }
 
-/** Takes over what is typed when the field is left, so that half a word changes nothing. */
+/**
+ * A text field that reports a change when it loses the focus, so that an incomplete word has no
+ * effect.
+ */
 export const Text = ({ label, value, placeholder, onChange }: TextProps) => (
   <label class="field">
     {label}

@@ -31,7 +31,7 @@ interface WindowTableProps {
   readonly onChange: (work: Promise<unknown>, said: string) => void
 }
 
-/** What keeps notices back each week. */
+/** The maintenance windows. */
 export function WindowTable({ list, onEdit, onChange }: WindowTableProps) {
   if (list.error !== null) return <Problem of={list} />
   if (list.items === null) return null

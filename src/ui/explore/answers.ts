@@ -3,7 +3,7 @@ import type { Span } from '../lib/time.js'
 import type { Counted, Page, Source } from './rows.js'
 
 export interface Histogram {
-  /** What was asked. */
+  /** The query line. */
   readonly line: string
   readonly start: string
   readonly end: string
@@ -32,10 +32,10 @@ export interface FacetReply {
   }[]
 }
 
-/** Fields whose most frequent values are shown at once, because rollups have them. */
+/** The fields whose values are shown without a click, because rollups have their counts. */
 export const OPEN_AT_FIRST = ['severity', 'priority', 'source', 'host'] as const
 const TOP_VALUES = 8
-/** As many are shown once they are asked for; a query names others. */
+/** The most values that are shown; a query finds others. */
 export const MOST_VALUES = 100
 
 /** @param fields their names, separated by commas */
@@ -51,11 +51,11 @@ export const askFacets = (run: Run, signal: AbortSignal): Promise<FacetReply> =>
   askFacet(run, [...OPEN_AT_FIRST, 'template'].join(), {}, signal)
 
 export interface FieldInfo {
-  /** As a query names it. */
+  /** The name in the query language. */
   readonly field: string
   readonly kind: 'builtin' | 'attribute'
   readonly type: string
-  /** Of the events that have it; null for a built-in field. */
+  /** The share of events that have the attribute; null for a built-in field. */
   readonly share: number | null
   readonly examples: readonly unknown[]
 }
@@ -64,7 +64,7 @@ export interface FieldsReply {
   readonly items: readonly FieldInfo[]
 }
 
-/** A question, with its times as they were when it was asked. */
+/** A query with absolute times. */
 export interface Run {
   readonly line: string
   readonly span: Span
@@ -106,13 +106,16 @@ export async function askHistogram(
 
 const HOUR_MS = 3_600_000
 
-/** Events of whole hours are counted by a rollup; a span of some hours has one hour more at most. */
+/**
+ * The number of buckets. A rollup counts events by whole hours; a span of some hours has at most
+ * one bucket more.
+ */
 function bucketsOf({ fromMs, toMs }: Span): number {
   const hours = Math.ceil((toMs - fromMs) / HOUR_MS) + 1
   return hours < 4 ? 300 : Math.min(hours, 300)
 }
 
-/** How many events there are, and where in time. */
+/** Queries how many events there are, and their distribution over time. */
 export async function askCounts(run: Run, signal?: AbortSignal): Promise<Counted> {
   const asked = { count: 'events', buckets: bucketsOf(run.span) } as const
   const { buckets, step_s: step, unique_events: total } = await askHistogram(run, asked, signal)
@@ -127,7 +130,7 @@ export async function askCounts(run: Run, signal?: AbortSignal): Promise<Counted
 }
 
 const PAGE = 200
-/** A row shows no more of a message, however long it is. */
+/** The most characters of a message in a row. */
 export const ROW_MESSAGE = 1000
 
 export const rowSource = ({ line, span }: Run, signal: AbortSignal): Source => ({

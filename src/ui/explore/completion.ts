@@ -7,16 +7,16 @@ import { recentLines } from '../lib/recent.js'
 import type { Span } from '../lib/time.js'
 import type { FacetReply, FieldInfo, FieldsReply } from './answers.js'
 
-/** What can be typed next. */
+/** A proposed completion. */
 export interface Proposal {
   readonly label: string
   readonly hint: string
   readonly position: number
   readonly length: number
-  /** The length of the line that it was proposed for. */
+  /** The length of the line for which it was proposed. */
   readonly lineLength: number
   readonly insert: string
-  /** It is a whole line, which is run at once. */
+  /** Whether it is a complete line, which is run at once. */
   readonly isWhole: boolean
 }
 
@@ -26,7 +26,7 @@ const MOST_KEPT = 100
 
 const kept = new Map<string, { readonly atMs: number; readonly answer: Promise<unknown> }>()
 
-/** Asks once for what is typed letter by letter. */
+/** Requests a path once, although the same is requested for several letters. */
 function asked<T>(path: string): Promise<T> {
   const found = kept.get(path)
   if (found !== undefined && Date.now() - found.atMs < KEPT_MS) return found.answer as Promise<T> // of the same path
@@ -37,7 +37,7 @@ function asked<T>(path: string): Promise<T> {
   return answer
 }
 
-/** Bounds of whole minutes, so that the same question is asked while somebody types. */
+/** Bounds in whole minutes, so that typing does not change the request. */
 const bounds = ({ fromMs, toMs }: Span) => ({
   start_time: new Date(Math.floor(fromMs / 60_000) * 60_000).toISOString(),
   end_time: new Date(Math.ceil(toMs / 60_000) * 60_000).toISOString(),
@@ -59,7 +59,7 @@ async function valuesOf(name: string, span: Span) {
   return facets[0]?.values ?? []
 }
 
-/** @returns nothing when the service does not answer: completion is a help only */
+/** @returns an empty list when the service does not answer, because completion is optional */
 export async function proposalsFor(
   line: string,
   cursor: number,

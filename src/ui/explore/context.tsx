@@ -21,7 +21,7 @@ interface ContextProps {
   readonly onOpen: (id: number) => void
 }
 
-/** What the same source wrote around an event, oldest first as in a log file. */
+/** The events of the same source around an event, oldest first as in a log file. */
 export function ContextView({ event, onOpen }: ContextProps) {
   const same = event.host === '' ? 'source' : 'source,host'
   const loaded = useLoad(`context ${event.id}`, (signal) =>

@@ -3,7 +3,7 @@ import { toRange } from '../lib/time.js'
 import { copy } from '../shell/notice.js'
 import type { Run } from './answers.js'
 
-/** The present address with absolute times, so that others see the same events. */
+/** Copies the current address with absolute times, so that others see the same events. */
 export function copyLink({ span }: Run): Promise<void> {
   const { path, params } = place.value
   const { from, to } = toRange(span)

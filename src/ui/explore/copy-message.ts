@@ -3,7 +3,7 @@ import { copy, notice } from '../shell/notice.js'
 import { ROW_MESSAGE } from './answers.js'
 import type { Row } from './rows.js'
 
-/** Copies all of a message, of which a row or the drawer may have the beginning only. */
+/** Copies a whole message, of which a row or the details may show only the beginning. */
 export async function copyMessage({ id, message }: Pick<Row, 'id' | 'message'>): Promise<void> {
   const isCut = message.length > ROW_MESSAGE
   try {

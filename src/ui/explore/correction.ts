@@ -3,10 +3,10 @@ import { useRef, useState } from 'preact/hooks'
 import type { Row } from './rows.js'
 
 export interface Correction {
-  /** Counts the corrections, so that what shows an event reads it again. */
+  /** The number of corrections so far, which makes views of events reload. */
   readonly revision: number
   readonly correct: (event: Pick<Row, 'id'>, priority: Row['priority']) => void
-  /** Called with each event as it is after its correction. */
+  /** Called with each event after its correction. */
   readonly onCorrected: { current: ((row: Row) => void) | null }
 }
 

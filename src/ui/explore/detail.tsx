@@ -34,14 +34,14 @@ interface DetailProps {
   readonly id: number
   readonly line: string
   readonly tab: Tab
-  /** Changes when the event was corrected. */
+  /** Changes when the event is corrected. */
   readonly revision: number
   readonly onTab: (tab: Tab) => void
   readonly onLine: (line: string) => void
   readonly onClose: () => void
   readonly onOpen: (id: number) => void
   readonly onCorrect: (detail: Detail, priority: Detail['priority']) => void
-  /** Not in a tail, which has no search with a time range as evidence. */
+  /** Absent in a live tail, which has no time range as evidence. */
   readonly onIncident?: (event: Detail) => void
 }
 
@@ -190,7 +190,7 @@ interface FieldTableProps {
   readonly onLine: (line: string) => void
 }
 
-/** Fields with the name that the query language has for them. */
+/** The fields of an event by their names in the query language. */
 function rowsOf(event: Detail): readonly (readonly [name: string, value: string])[] {
   const own: readonly (readonly [string, string])[] = [
     ['source', event.source],
@@ -220,11 +220,11 @@ function FieldTable({ event, line, onLine }: FieldTableProps) {
   )
 }
 
-/** What a frame has time to draw, and what is drawn at all. */
+/** The attributes that are drawn in one frame, and in all at first. */
 const STEP = 8
 const MOST_ATTRIBUTES = 1000
 
-/** More are drawn when the end of those that are drawn is seen. */
+/** The attributes of an event. More are drawn when the end of the list becomes visible. */
 function Attributes({ event, line, onLine }: FieldTableProps) {
   const all = useMemo(() => flatten(event.tags, MOST_ATTRIBUTES), [event])
   const [drawn, setDrawn] = useState(STEP)
@@ -253,13 +253,13 @@ function Attributes({ event, line, onLine }: FieldTableProps) {
 
 interface FieldRowsProps {
   readonly rows: readonly (readonly [name: string, value: string])[]
-  /** Other fields are in every event, or nearly. */
+  /** Whether they are attributes; other fields are in nearly every event. */
   readonly areAttributes?: boolean
   readonly line: string
   readonly onLine: (line: string) => void
 }
 
-/** Longer values are no words to ask for. */
+/** The longest value that can be added to the query. */
 const MOST_ASKED = 500
 
 function FieldRows({ rows, areAttributes = false, line, onLine }: FieldRowsProps) {

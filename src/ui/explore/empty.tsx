@@ -12,17 +12,17 @@ import type { Page } from './rows.js'
 import { Problem } from '../shell/problem.js'
 
 interface Finding {
-  /** Events of the time range, whatever the line. */
+  /** The number of events in the time range, whatever the query. */
   readonly all: number
-  /** Lines with one clause less that find something, and how much. */
+  /** Queries with one clause less that have matches, and how many. */
   readonly looser: readonly {
     readonly clause: string
     readonly line: string
     readonly total: number
   }[]
-  /** Nothing was ever sent. */
+  /** Whether no event was ever stored. */
   readonly isNew: boolean
-  /** When nothing is in the time range: the time of the newest event. */
+  /** The time of the newest event, when there is none in the time range. */
   readonly newestMs: number | null
 }
 
@@ -55,7 +55,7 @@ interface NothingFoundProps {
   readonly onLine: (line: string) => void
 }
 
-/** Says what empties a result: the time range, or one of the clauses. */
+/** Explains an empty result by the time range or by one of the clauses. */
 export function NothingFound({ run, onLine }: NothingFoundProps) {
   const key = `empty ${run.line} ${run.span.fromMs} ${run.span.toMs}`
   const loaded = useLoad(key, (signal) => find(run, signal))

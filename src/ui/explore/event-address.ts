@@ -3,7 +3,9 @@ import { addressOf, type Place } from '../lib/router.js'
 import { hourTo } from '../lib/time.js'
 import type { Row } from './rows.js'
 
-/** The address of an event with a time range: the hour that ends with the event, for the list of events beside it. */
+/**
+ * The address of an event with a time range: the hour that ends with it, for the list beside it.
+ */
 export async function eventAddress({ path, params }: Place): Promise<string> {
   try {
     const { timestamp } = await call<Row>(

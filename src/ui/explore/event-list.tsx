@@ -29,7 +29,7 @@ interface EventListProps {
   readonly isFresh?: boolean
 }
 
-/** The variable of the current row that the keyboard has chosen; -1 for none. */
+/** The variable of the current row that was selected with the keyboard; -1 for none. */
 function useVariable(row: Row | undefined, { columns, templateOf }: EventListProps) {
   const [chosen, setChosen] = useState({ id: 0, variable: -1 })
   const variable = chosen.id === row?.id ? chosen.variable : -1
@@ -42,7 +42,7 @@ function useVariable(row: Row | undefined, { columns, templateOf }: EventListPro
   return { variable, moveVariable }
 }
 
-/** The events found, one a line, with the keys that act on the current one. */
+/** The matching events, one a line, with the keys for the current one. */
 export function EventList(props: EventListProps) {
   const { total, at, current, openId, onCurrent, onOpen, columns } = props
   const list = useRef<ListHandle | null>(null)
@@ -83,7 +83,7 @@ export function EventList(props: EventListProps) {
     ...props.keys(row),
   ])
   const onClick = ({ target, clientX: x, clientY: y }: MouseEvent): void => {
-    // A selection of text is no press.
+    // Selecting text is not a click.
     if (getSelection()?.type === 'Range') return
     const element = target instanceof Element ? target.closest<HTMLElement>('[data-index]') : null
     if (element === null) return

@@ -5,7 +5,7 @@ import { tagOf } from '../lib/tags.js'
 import { day, preciseClock } from '../lib/time.js'
 import type { Row } from './rows.js'
 
-/** Longer texts are no values to ask for. */
+/** The longest value that can be added to the query. */
 export const MOST_OF_VALUE = 200
 
 /** Columns that every event has; any other name is an attribute. */
@@ -75,15 +75,15 @@ interface EventRowProps {
   readonly marks?: readonly string[]
   readonly isCurrent: boolean
   readonly isOpen: boolean
-  /** The place of the variable of the message that the keyboard has chosen; -1 for none. */
+  /** The index of the variable that was selected with the keyboard; -1 for none. */
   readonly variable?: number
-  /** Whether rows of several days are shown. */
+  /** Whether the rows are of several days. */
   readonly withDay: boolean
   readonly zone: string
   readonly idPrefix: string
 }
 
-/** An event on a line. Presses are handled by the list. */
+/** An event on a line. The list handles its clicks. */
 export const EventRow = memo((props: EventRowProps) => {
   const { row, index, columns, isCurrent, isOpen, idPrefix } = props
   return (

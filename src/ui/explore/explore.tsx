@@ -29,7 +29,7 @@ interface Asked {
   readonly turn: Turn
 }
 
-/** The question that the address asks, with its times as they are now. */
+/** The query in the address, with its times made absolute. */
 function useRun(): Asked & { readonly refresh: () => void } {
   const [asked, setAsked] = useState(0)
   const line = place.value.params.get('q') ?? ''
@@ -41,7 +41,7 @@ function useRun(): Asked & { readonly refresh: () => void } {
   return { ...kept.current, refresh: () => setAsked((n) => n + 1) }
 }
 
-/** @param isBesideRows whether rows are asked for as well */
+/** @param isBesideRows whether rows are loaded as well */
 function useCounts({ run, key, turn }: Asked, by: string, isBesideRows: boolean) {
   if (!isBesideRows) turn.end()
   const histogram = useLoad(
@@ -62,7 +62,7 @@ const tabs: ReadonlySet<string> = new Set(['fields', 'context', 'trace', 'why', 
 const isTab = (name: string | null): name is Tab => name !== null && tabs.has(name)
 const toTab = (name: string | null): Tab => (isTab(name) ? name : 'fields')
 
-/** Searches events: a line of the query language, what was found over time, and the events themselves. */
+/** The screen Explore: a query, its matches over time, and the events. */
 export function Explore() {
   const { refresh, ...asked } = useRun()
   const { run, key, turn } = asked
@@ -188,7 +188,7 @@ const WhyPanel = lazy(async () => (await import('../later.js')).WhyPanel)
 const TemplateCounts = lazy(async () => (await import('../later.js')).TemplateCounts)
 const DetailPanel = lazy(async () => (await import('../later.js')).DetailPanel)
 
-/** The most bars, so that each is seen. */
+/** The most bars, so that each is visible. */
 const BARS = 120
 
 function toggleColumn(columns: readonly string[], name: string): void {
@@ -199,7 +199,7 @@ function toggleColumn(columns: readonly string[], name: string): void {
   setParams({ cols: isDefault ? null : next.join() }, { replace: true })
 }
 
-/** A new column stands before the message. */
+/** Adds a column before the message. */
 function withColumn(columns: readonly string[], name: string): readonly string[] {
   const at = columns.indexOf('message')
   return at === -1 ? [...columns, name] : [...columns.slice(0, at), name, ...columns.slice(at)]

@@ -1,7 +1,7 @@
 import { count, counted } from '../lib/format.js'
 import { exporting } from '../shell/open-dialogs.js'
 
-/** How far an export is; it goes on while other screens are looked at. */
+/** The progress of an export, which continues while other screens are open. */
 export function ExportProgress() {
   if (exporting.value === null) return null
   const { rows, bytes, total, cancel } = exporting.value

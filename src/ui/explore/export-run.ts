@@ -4,16 +4,16 @@ import { notice } from '../shell/notice.js'
 import { exporting } from '../shell/open-dialogs.js'
 import { exportPath, type ExportFormat, type Run } from './answers.js'
 
-/** The last line of a whole file. */
+/** The last line of a complete file. */
 const ENDING = /\{"complete":true,"rows":(\d+)\}\s*$/
 const ENDING_BYTES = 80
 const MOST_PARTS = 64
 const LINE_FEED = 10
 
 /**
- * Saves all events of a run as a file, which the browser keeps outside of the page's memory while it comes.
+ * Saves all events of a query as a file, which the browser stores outside of the page's memory.
  *
- * @param total how many events there are, null when that is not known
+ * @param total the number of events, null when it is not known
  */
 export async function exportRun(
   run: Run,

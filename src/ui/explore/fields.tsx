@@ -15,7 +15,7 @@ import {
   type Run,
 } from './answers.js'
 
-/** More are found by typing their names into the query. */
+/** The most attributes that are listed; others are found by typing their names into the query. */
 const MOST_ATTRIBUTES = 80
 
 type Facet = FacetReply['facets'][number]
@@ -30,7 +30,10 @@ interface FieldsProps {
   readonly onColumn: (name: string) => void
 }
 
-/** The fields of what was found, with their most frequent values: a press asks for one, with Alt for all others. */
+/**
+ * The fields of the matching events with their most frequent values. A click filters by a value,
+ * with Alt excludes it.
+ */
 export function Fields({ run, runKey, fields, facets, columns, onLine, onColumn }: FieldsProps) {
   const values = (facet: Facet, total: number): ComponentChildren => (
     <Values facet={facet} total={total} run={run} runKey={runKey} onLine={onLine} />
@@ -48,7 +51,7 @@ export function Fields({ run, runKey, fields, facets, columns, onLine, onColumn 
       onColumn={onColumn}
     />
   )
-  // Their values come at once, so that nothing is pushed down.
+  // The values of all open fields appear at once, so that nothing is pushed down.
   if (facets.value === null && facets.error === null)
     return <aside class="fields" aria-label="Fields" aria-busy="true" />
   return (
@@ -73,7 +76,7 @@ export function Fields({ run, runKey, fields, facets, columns, onLine, onColumn 
   )
 }
 
-/** Nothing is learnt from a field that no event has. */
+/** Whether no event has the field. */
 const isPlain = ({ values }: Facet): boolean => values.every(({ value }) => value === '')
 
 interface ClosedFieldProps {
@@ -85,7 +88,7 @@ interface ClosedFieldProps {
   readonly onColumn: (name: string) => void
 }
 
-/** A field whose values are asked for when somebody opens it, because all events are read for them. */
+/** A field whose values are loaded when it is opened, because all events are read for them. */
 function ClosedField(props: ClosedFieldProps) {
   const { info, run, runKey, isColumn, values, onColumn } = props
   const [isOpen, setOpen] = useState(false)

@@ -21,10 +21,10 @@ const TableHead = lazy(async () => (await import('../later.js')).TableHead)
 interface FoundProps {
   readonly run: Run
   readonly runKey: string
-  /** Ended by the first rows. */
+  /** Ended when the first rows are painted. */
   readonly turn: Turn
   readonly columns: readonly string[]
-  /** Takes away a column; null where the columns have no names above them. */
+  /** Removes a column; null when the columns have no headers. */
   readonly onColumn: ((name: string) => void) | null
   readonly openId: number | null
   readonly onOpen: (id: number) => void
@@ -40,7 +40,7 @@ interface State {
   readonly error: unknown
 }
 
-/** The rows of a run. Those of the run before stay until the new ones are there. */
+/** The rows of a query. The previous ones stay until the new ones are loaded. */
 function useRows(run: Run, key: string, turn: Turn): State {
   const [state, setState] = useState<State>({ rows: null, error: null })
   useEffect(() => {
@@ -50,7 +50,7 @@ function useRows(run: Run, key: string, turn: Turn): State {
       if (!signal.aborted) setState({ rows, error: rows.error })
     })
     rows.show(0, 60)
-    // Until the counts are there, and when they fail, one page of rows is read after the other.
+    // Without counts, one page of rows is read after the other.
     turn.wait
       .then(() => askCounts(run, signal))
       .then(
@@ -59,14 +59,14 @@ function useRows(run: Run, key: string, turn: Turn): State {
       )
     return () => controller.abort()
   }, [key])
-  // An effect runs when its rows are painted.
+  // An effect runs after its rows are painted.
   useEffect(() => {
     if (state.rows !== null) turn.end()
   }, [state.rows])
   return state
 }
 
-/** The events of a run, or what there is instead of them. */
+/** The matching events, or what replaces them. */
 export function Found(props: FoundProps) {
   const { run, runKey, turn, openId, onOpen, onLine, onTab, correction } = props
   const { rows, error } = useRows(run, runKey, turn)
@@ -114,7 +114,7 @@ export function Found(props: FoundProps) {
           const { id, template_id: muted } = row
           const place = rows.placeOf(id)
           const gone = rows.between(0, place).filter((one) => one.template_id === muted)
-          // What takes the place of the event is current.
+          // The event at the same position becomes the current one.
           next.current = place - gone.length
           onLine(without(run.line, 'template', muted))
         },
@@ -183,11 +183,11 @@ export function Found(props: FoundProps) {
   )
 }
 
-/** What is wrong with the line itself. */
+/** The fault in the query line. */
 export const faultOf = (error: unknown): Fault | null =>
   error instanceof ApiError ? (error.faults.find(({ path }) => path === 'q') ?? null) : null
 
-/** What is shown in the place of an answer, of rows and of the chart. */
+/** The error that replaces a result, the rows or the chart. */
 export function Failed({ error, reload }: Pick<Loaded<unknown>, 'error' | 'reload'>) {
   const isOfLine = faultOf(error) !== null
   return (

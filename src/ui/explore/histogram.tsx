@@ -16,16 +16,18 @@ const HEIGHT = 112
 interface HistogramProps {
   readonly histogram: Histogram
   readonly onZoom: (span: Span) => void
-  /** Asks what explains a span, which Shift at the end of a brush does. */
+  /** Explains a span, which was selected with Shift. */
   readonly onWhy?: (span: Span) => void
-  /** The span that "Why this?" explains, as `FROM..TO`. The chart shades it. */
+  /** The span that "Why this?" explains, as `FROM..TO`; it is shaded in the chart. */
   readonly why?: string | null
 }
 
-/** Bars of what was found over time, stacked; a brush zooms, with the pointer and with the keys. */
+/**
+ * A stacked bar chart of the matches over time. A brush with the pointer or the keyboard zooms in.
+ */
 export function HistogramChart(props: HistogramProps) {
   const { histogram: newest, onZoom, onWhy = onZoom, why = null } = props
-  /** What a brush is drawn on stays until the brush ends, whatever is answered meanwhile. */
+  /** The histogram under a brush stays until the brush ends, whatever is loaded meanwhile. */
   const brushed = useRef<Histogram | null>(null)
   const [, redraw] = useState(0)
   const histogram = brushed.current ?? newest
@@ -47,7 +49,7 @@ export function HistogramChart(props: HistogramProps) {
     const made = draw(element, histogram, {
       onHover: setHovered,
       onSelect: (from, to, isWhy) => {
-        // A chart that is gone still hears where the pointer is let go.
+        // A removed chart still receives the end of a drag.
         if (chart.current === made)
           (isWhy ? onWhy : onZoom)({ fromMs: from * 1000, toMs: to * 1000 })
       },
@@ -68,13 +70,13 @@ export function HistogramChart(props: HistogramProps) {
   useEffect(() => {
     const made = chart.current
     if (made === null) return
-    // A new chart is laid out once this has run.
+    // uPlot lays out a new chart in a microtask, after this one.
     queueMicrotask(() => {
       const { clientWidth, clientHeight } = made.over
       const [left = 0, right = 0] = (brush === null ? spanOf(why ?? '') : brushedSpan(brush)).map(
         (ms) => Math.max(0, Math.min(clientWidth, made.valToPos(ms / 1000, 'x'))),
       )
-      // Its edges are seen at any width.
+      // Keeps the edges visible at any width.
       const height = right > left ? clientHeight : 0
       made.setSelect({ left, width: right - left, top: 0, height }, false)
     })
@@ -87,7 +89,7 @@ export function HistogramChart(props: HistogramProps) {
       brushed.current = null
       redraw((n) => n + 1)
     }
-    // After the chart has heard of it.
+    // Runs after the chart has handled the event.
     addEventListener('pointerup', () => setTimeout(end), { once: true })
   }
   const endBrush = (): void => {
@@ -129,7 +131,7 @@ export function HistogramChart(props: HistogramProps) {
   )
 }
 
-/** Bars between two that were chosen by keys. */
+/** The bars between two that were selected with the keyboard. */
 interface Brush {
   readonly from: number
   readonly to: number
@@ -213,7 +215,8 @@ function draw(root: HTMLElement, histogram: Histogram, { onHover, onSelect }: Ha
       x: { range: () => [start, end] },
       y: { range: (_, _min, max) => [0, max * 1.05 || 1] },
     },
-    // The bars are drawn by hand: stacked series have edges of each other's colours.
+    // The bars are drawn by the page, because stacked series of uPlot have edges in each other's
+    // colours.
     series: [{}, { paths: () => null, points: { show: false } }],
     axes: [
       {
@@ -222,7 +225,8 @@ function draw(root: HTMLElement, histogram: Histogram, { onHover, onSelect }: Ha
         gap: 2,
         space: 90,
         grid: { show: false },
-        // A label at the left edge would cover the 0 of the other axis and is left out; one at the right edge has no room for its day.
+        // A label at the left edge would cover the 0 of the other axis and is left out; one at the
+        // right edge has no space for its date.
         values: (plot, ticks) =>
           labels(ticks).map((text, i) => {
             const [x, right] = [plot.valToPos(ticks[i] ?? 0, 'x'), plot.valToPos(end, 'x')]
@@ -277,7 +281,7 @@ function drawBars(plot: uPlot, histogram: Histogram, ink: (token: string) => str
     const from = plot.valToPos(start, 'x', true)
     const until = plot.valToPos(start + histogram.step_s, 'x', true)
     const left = Math.round(from)
-    // All bars have a gap or none: with their rounded widths some would.
+    // All bars have a gap or none, because with rounded widths only some would.
     const width = Math.max(1, Math.round(until) - left - (until - from > 4 ? 1 : 0))
     let below = 0
     for (const { name, fill } of fills) {
@@ -285,7 +289,7 @@ function drawBars(plot: uPlot, histogram: Histogram, ink: (token: string) => str
       if (part === 0) continue
       const bottom = Math.round(plot.valToPos(below, 'y', true))
       below += part
-      // A few errors among many messages are seen too.
+      // A few errors among many messages are visible too.
       const top = Math.min(Math.round(plot.valToPos(below, 'y', true)), bottom - 1)
       ctx.fillStyle = fill
       ctx.fillRect(left, top, width, bottom - top)
@@ -294,7 +298,7 @@ function drawBars(plot: uPlot, histogram: Histogram, ink: (token: string) => str
   ctx.restore()
 }
 
-/** Times of an axis; the day is said where it changes. */
+/** The labels of a time axis, with the date where it changes. */
 function labels(ticks: readonly number[]): string[] {
   let before = ''
   const isFine = (ticks[1] ?? 0) - (ticks[0] ?? 0) < 60
@@ -307,7 +311,7 @@ function labels(ticks: readonly number[]): string[] {
   })
 }
 
-/** Colours as a canvas takes them: tokens of the style sheet resolved for the present theme. */
+/** Resolves tokens of the style sheet to colours for the canvas in the current theme. */
 function resolved(root: HTMLElement): (token: string) => string {
   const probe = document.createElement('span')
   probe.hidden = true

@@ -2,17 +2,17 @@ import { useEffect } from 'preact/hooks'
 
 import { learnTemplates, templateText } from './templates-known.js'
 
-/** As titles of alerts, matchers and queries have them. */
+/** Template ids in titles of alerts, matchers and queries. */
 const TEMPLATES = /\b(template[ :=])([0-9a-f]{16})\b/g
 
-/** The text with what is known of templates in the place of their ids. */
+/** The text with template ids replaced by the known texts of templates. */
 export const named = (text: string): string =>
   text.replaceAll(TEMPLATES, (whole, before: string, id: string) => {
     const template = templateText(id).replaceAll('<*>', '∗')
     return template === '' ? whole : `${before}“${template}”`
   })
 
-/** A text in which templates are shown by their texts instead of their ids. */
+/** Shows a text with templates by their texts instead of their ids. */
 export function Named({ text }: { readonly text: string }) {
   useEffect(() => learnTemplates([...text.matchAll(TEMPLATES)].map(([, , id = '']) => id)))
   return <>{named(text)}</>

@@ -7,7 +7,7 @@ import { draft } from '../shell/open-dialogs.js'
 import { askHistogram, type Histogram, type Run } from './answers.js'
 import type { Row } from './rows.js'
 
-/** Opens the form of an incident with an event, and with the search that found it as evidence. */
+/** Opens the form of an incident with an event, and with the query as evidence. */
 export async function proposeIncident(
   event: Row,
   run: Run,
@@ -31,7 +31,7 @@ export async function proposeIncident(
   }
 }
 
-/** What is shown may still be the chart of the search before, or none. */
+/** The chart may still be that of the previous query, or missing. */
 async function totalOf(run: Run, { value, isLoading }: Loaded<Histogram>) {
   if (!isLoading && value !== null) return value.total
   const { signal } = new AbortController()

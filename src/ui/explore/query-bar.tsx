@@ -10,15 +10,15 @@ import type { Proposal } from './completion.js'
 
 interface QueryBarProps {
   readonly line: string
-  /** Times within which values are proposed. */
+  /** The time range of proposed values. */
   readonly span: Span
-  /** What the service found wrong with the line that was run. */
+  /** The service's error in the line that was run. */
   readonly fault: Fault | null
   readonly onRun: (line: string) => void
   readonly handle?: { current: HTMLTextAreaElement | null }
 }
 
-/** The line of the query language, coloured as it is read, with completion and with its error at its place. */
+/** The query line with syntax highlighting, completion, and errors at their positions. */
 export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
   const [text, setText] = useState(line)
   const [cursor, setCursor] = useState(line.length)
@@ -29,7 +29,7 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
    * out ─focus─▶ typing ─Escape─▶ closed ─Escape─▶ out;  closed ─input─▶ typing
    */
   const [state, setState] = useState<'out' | 'typing' | 'closed'>('out')
-  /** The line that was run last; if it is faulty it stays here, with its fault. */
+  /** The line that was last run; a faulty one stays here with its fault. */
   const [tried, setTried] = useState(line)
   const area = useRef<HTMLTextAreaElement>(null)
   useEffect(() => setText(line), [line])
@@ -49,7 +49,7 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
     onRun(next.trim())
   }
   const accept = (proposal: Proposal): void => {
-    // Letters may have followed those that it was proposed for.
+    // More letters may have been typed since the proposal was made.
     const typedSince = text.length - proposal.lineLength
     const next =
       text.slice(0, proposal.position) +
@@ -58,7 +58,7 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
     const at = proposal.position + proposal.insert.length
     setText(next)
     setCursor(at)
-    // Whoever types on at once types behind it.
+    // Further letters are typed after it.
     if (area.current !== null) area.current.value = next
     area.current?.setSelectionRange(at, at)
     if (proposal.isWhole) run(next)
@@ -145,7 +145,9 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
   )
 }
 
-/** The first proposal that what is typed by now still leads to: the list may be older than the last letters. */
+/**
+ * The first proposal that still fits the typed text: the list may be older than the last letters.
+ */
 const fitting = (all: readonly Proposal[], text: string, cursor: number): Proposal | undefined =>
   all.find(({ position, label, isWhole }) => {
     const typed = text.slice(position, cursor).replace(/^"/, '').toLowerCase()
@@ -159,7 +161,7 @@ interface Typed {
   readonly hasFocus: boolean
 }
 
-/** Looks for what can be typed next, whenever text or cursor are others. */
+/** Loads proposals whenever the text or the cursor changes. */
 function useProposals(
   { text, cursor, span, hasFocus }: Typed,
   onFound: (found: readonly Proposal[]) => void,
@@ -171,7 +173,7 @@ function useProposals(
       .then(({ proposalsFor }) => proposalsFor(text, cursor, span))
       .then(
         (found) => !isOver && onFound(found),
-        // Completion is a help only.
+        // Errors are ignored, because completion is optional.
         () => undefined,
       )
     return () => {
@@ -180,13 +182,13 @@ function useProposals(
   }, [text, cursor, hasFocus])
 }
 
-/** What a line without a fault may have been meant to be. */
+/** A hint about a line without a fault that may have been meant otherwise. */
 function hintOf(text: string): Fault | null {
   const parsed = parseQuery(text)
   return parsed.fault === null ? (parsed.hints[0] ?? null) : null
 }
 
-/** What is wrong with a line; while it is typed only once it can't become right any more. */
+/** The fault of a line; while typing, only one that further letters cannot correct. */
 function localFault(text: string, isTyping: boolean): Fault | null {
   const { fault } = parseQuery(text)
   if (fault === null) return null
@@ -237,7 +239,7 @@ const Proposals = ({ all, chosen, onAccept }: ProposalsProps) => (
         id={`proposal-${at}`}
         role="option"
         aria-selected={at === chosen}
-        // The text keeps the focus.
+        // Keeps the focus in the text.
         onPointerDown={(event) => {
           event.preventDefault()
           onAccept(proposal)
@@ -256,7 +258,7 @@ function classOf(token: Token): string {
   return 'mark-of'
 }
 
-/** The text of the line in pieces, each coloured by what it is; the faulty part is underlined. */
+/** The line in pieces with colours; the fault is underlined. */
 function coloured(text: string, fault: Fault | null) {
   const parts: { readonly from: number; readonly to: number; readonly class: string }[] = []
   let at = 0

@@ -3,10 +3,10 @@ import type { Static } from '@sinclair/typebox'
 import type { EventDetail, EventItem } from '../../api/schemas/event.js'
 
 export type Row = Static<typeof EventItem>
-/** An event with everything that is known of it. */
+/** An event with all its fields. */
 export type Detail = Static<typeof EventDetail>
 
-/** A section of the time range, and how many events have their first occurrence in it. */
+/** A part of the time range, with the number of events that begin in it. */
 export interface Bucket {
   readonly fromMs: number
   /** Exclusive. */
@@ -19,29 +19,33 @@ export interface Page {
   readonly next_cursor: string | null
 }
 
-/** Where rows come from. */
+/** Loads rows and counts. */
 export interface Source {
-  /** Events up to a time, newest first. @param toMs exclusive; the same for a page and those after it */
+  /**
+   * A page of events before a time, newest first.
+   *
+   * @param toMs exclusive; the same for a page and those after it
+   */
   page(toMs: number, cursor: string | null): Promise<Page>
-  /** How the events of a bucket are spread over it, oldest first. */
+  /** The distribution of the events in a bucket, oldest first. */
   counts(bucket: Bucket): Promise<readonly Bucket[]>
 }
 
-/** What a result has, as it was counted. */
+/** The counts of a result. */
 export interface Counted {
   readonly total: number
   /** Oldest first. */
   readonly buckets: readonly Bucket[]
 }
 
-/** A bucket with the place of its newest event. */
+/** A bucket with the position of its newest event. */
 interface Placed extends Bucket {
   readonly place: number
 }
 
-/** Rows that follow one another, read page by page from a time on. */
+/** Consecutive rows, read page by page from a time on. */
 interface Chain {
-  /** The place of the first row that is kept. */
+  /** The position of the first row that is kept. */
   first: number
   readonly toMs: number
   rows: Row[]
@@ -50,15 +54,18 @@ interface Chain {
   isLoading: boolean
 }
 
-/** A place further down than this is reached by the counts, not by reading all rows before it. */
+/**
+ * A position further down than this is reached by the counts instead of reading all rows before it.
+ */
 const FAR = 1000
-/** Rows that stay in memory; others are loaded again when they are shown. */
+/** The rows that stay in memory; others are loaded again when they are shown. */
 const MOST_LOADED = 12_000
 
 /**
- * The rows of a result by their place, newest first, however many there are. The newest are read at once. The counts of the
- * histogram say where in time row i is, so any place is reached with a few requests, and the scroll bar is true; until they are
- * there, rows follow one another.
+ * The rows of a result by their position, newest first, whatever their number. The newest are read
+ * at once. The counts of the histogram give the time of any position, so that it is reached with a
+ * few requests, and the scroll bar is exact. Until the counts are loaded, rows are read one page
+ * after the other.
  */
 export class Rows {
   readonly #source: Source
@@ -66,7 +73,7 @@ export class Rows {
   /** Newest first. */
   #buckets: readonly Placed[] = []
   #chains: Chain[] = []
-  /** Null until it is known. */
+  /** The number of events; null until it is known. */
   #total: number | null = null
   #error: unknown = null
   #isSplitting = false
@@ -77,12 +84,12 @@ export class Rows {
     this.#onChange = onChange
   }
 
-  /** All rows, or those that are loaded while nobody has counted them. */
+  /** The number of all rows, or of the loaded ones while the total is not known. */
   get total(): number {
     return this.#total ?? endOf(this.#chains[0])
   }
 
-  /** Null until it is known. */
+  /** The number of events; null until it is known. */
   get counted(): number | null {
     return this.#total
   }
@@ -90,7 +97,7 @@ export class Rows {
   count({ total, buckets }: Counted): void {
     this.#buckets = placed(buckets, 0)
     const loaded = endOf(this.#chains[0])
-    // Rows may have come in since.
+    // More rows may have been stored since the count.
     this.#total ??= Math.max(total, loaded)
     if (loaded > 0) this.#onChange()
   }
@@ -105,7 +112,7 @@ export class Rows {
     return chain?.rows[i - chain.first]
   }
 
-  /** The rows of these places that are loaded. */
+  /** The loaded rows in a range of positions. */
   between(first: number, last: number): readonly Row[] {
     return this.#chains.flatMap((chain) =>
       chain.rows.slice(Math.max(0, first - chain.first), Math.max(0, last - chain.first)),
@@ -129,7 +136,7 @@ export class Rows {
     this.#onChange()
   }
 
-  /** Loads what is missing of the rows from `first` up to `last`, which are shown. */
+  /** Loads the missing rows from `first` to `last`, which are visible. */
   show(first: number, last: number): void {
     const end = Math.min(last, this.#total ?? last)
     let missing = first
@@ -140,7 +147,7 @@ export class Rows {
 
   async #load(from: number, to: number): Promise<void> {
     try {
-      // The newest rows are asked for at once, before anything that is asked for beside them.
+      // The newest rows are requested first, before the counts.
       const isFirst = this.#total === null && this.#chains.length === 0
       const chain = isFirst
         ? this.#begin()
@@ -166,11 +173,11 @@ export class Rows {
       chain.cursor = next
       chain.isDone = next === null
     }
-    // What was deleted, or came in, since the count.
+    // Rows that were deleted or stored since the count are taken into account.
     if (chain.isDone) this.#total = endOf(chain)
   }
 
-  /** The chain that reaches a place with a few pages. */
+  /** The chain that reaches a position with a few pages. */
   #chainBefore(place: number): Chain | null {
     for (const chain of this.#chains) {
       if (chain.first <= place && place - endOf(chain) <= FAR && !chain.isDone) return chain
@@ -178,7 +185,7 @@ export class Rows {
     return null
   }
 
-  /** @returns null while another one is looked for */
+  /** @returns null while another chain is being started */
   async #newChain(place: number): Promise<Chain | null> {
     if (this.#isSplitting) return null
     this.#isSplitting = true
@@ -211,7 +218,7 @@ export class Rows {
     return this.#chains.find(({ first, rows }) => first <= i && i < first + rows.length)
   }
 
-  /** The last bucket that begins at or before a place, by halving. */
+  /** The last bucket that begins at or before a position, by binary search. */
   #bucketAt(i: number): Placed | undefined {
     let low = 0
     let high = this.#buckets.length - 1
@@ -226,7 +233,7 @@ export class Rows {
   #forget(first: number, last: number): void {
     const loaded = this.#chains.reduce((sum, { rows }) => sum + rows.length, 0)
     if (loaded <= MOST_LOADED) return
-    // A chain that is not on show goes whole; of the one that is, the rows far above.
+    // Drops invisible chains as a whole, and of the visible one the rows far above.
     this.#chains = this.#chains.filter(
       (chain) => chain.isLoading || (chain.first < last && endOf(chain) > first),
     )
@@ -239,11 +246,11 @@ export class Rows {
   }
 }
 
-/** The place after the last row that is loaded. */
+/** The position after the last loaded row. */
 const endOf = (chain: Chain | undefined): number =>
   chain === undefined ? 0 : chain.first + chain.rows.length
 
-/** Buckets with their places, newest first. */
+/** Buckets with their positions, newest first. */
 function placed(buckets: readonly Bucket[], first: number): readonly Placed[] {
   let place = first
   return buckets

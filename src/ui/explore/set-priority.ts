@@ -4,7 +4,7 @@ import { may } from '../lib/session.js'
 import { notice } from '../shell/notice.js'
 import type { Detail, Row } from './rows.js'
 
-/** @returns the event as it is then; null when it was refused */
+/** @returns the corrected event; null when the correction was refused */
 export async function setPriority(id: number, priority: Row['priority']): Promise<Detail | null> {
   if (!may('manager')) {
     notice('Setting a priority needs the role manager.', 'problem')

@@ -3,7 +3,7 @@ import type { IconName } from '../lib/icon-names.js'
 import { setParams } from '../lib/router.js'
 
 const SHAPES = ['list', 'table', 'templates', 'JSON'] as const
-/** How what was found is shown. */
+/** The views of the matching events. */
 export type Shape = (typeof SHAPES)[number]
 
 const ICONS: Readonly<Record<Shape, IconName>> = {

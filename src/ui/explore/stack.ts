@@ -8,7 +8,7 @@ const FIXED: Readonly<Record<string, readonly string[]>> = {
 }
 const COLORS = 5
 const MOST_OF_NAME = 24
-/** Occurrences whose value is not among the most frequent ones, or that have none. */
+/** Stands for occurrences with other values than the most frequent ones, or without a value. */
 const OTHER = '\u0000other'
 
 /** The name of a value that bars are stacked by, as the legend shows it. */

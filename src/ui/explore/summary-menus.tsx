@@ -24,7 +24,7 @@ interface ExportProps extends ChoicesProps {
   readonly total: number | null
 }
 
-/** All events of a run as a file. */
+/** The export of all matching events. */
 export const ExportChoices = ({ run, total, close }: ExportProps) => (
   <>
     {EXPORTS.map(({ format, name }) => (
@@ -42,7 +42,7 @@ export const ExportChoices = ({ run, total, close }: ExportProps) => (
   </>
 )
 
-/** The question for others, for a terminal, and for a rule. */
+/** Copies the query as a link, as a command, or opens it as a rule. */
 export const CopyChoices = ({ run, close }: ChoicesProps) => (
   <>
     <button class="item" onClick={() => void copyLink(run).then(close)}>
@@ -102,7 +102,7 @@ export function ColumnChoices({ columns, onColumn }: ColumnChoicesProps) {
 
 const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
-/** The same question for a terminal; the token is the reader's own. */
+/** The query as a command; the user inserts the token. */
 function curlOf(run: Run): string {
   const given = Object.entries(runParams(run)).filter(([, value]) => value !== '')
   return [

@@ -30,7 +30,7 @@ interface SummaryProps {
   readonly onColumn: (name: string) => void
 }
 
-/** What was found in numbers, and what can be done with it. */
+/** The numbers of the result, and the actions on it. */
 export function Summary({ run, shape, columns, histogram, facets, by, onColumn }: SummaryProps) {
   const { value, tookMs } = histogram
   const templates = facets?.facets.find(({ field }) => field === 'template')?.distinct

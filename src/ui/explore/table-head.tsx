@@ -7,7 +7,7 @@ interface TableHeadProps {
   readonly onColumn: (name: string) => void
 }
 
-/** The names of the columns above the rows; each can be taken away. */
+/** The headers of the columns; each column can be removed. */
 export const TableHead = ({ columns, withDay, onColumn }: TableHeadProps) => (
   <div
     class="table-head"

@@ -19,7 +19,7 @@ interface TemplateCountsProps {
   readonly onLine: (line: string) => void
 }
 
-/** What was found, by the template of the message: a press asks for one, with Alt for all others. */
+/** The matching events by template. A click filters by a template, with Alt excludes it. */
 export function TemplateCounts({ run, runKey, onLine }: TemplateCountsProps) {
   const loaded = useLoad(`templates ${runKey}`, (signal) =>
     call<FacetReply>(

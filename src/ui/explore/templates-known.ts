@@ -7,22 +7,22 @@ interface Known {
   readonly template_text: string
 }
 
-/** The texts of templates that were shown: what is constant in a message, and what varies. */
+/** The texts of the templates shown so far, by id. */
 const texts = signal<ReadonlyMap<string, string>>(new Map())
-/** Until when a text is not asked for again. */
+/** The time until which a text is not loaded again. */
 const freshUntilMs = new Map<string, number>()
 const wanted = new Set<string>()
 let isAsking = false
 
 /** A text may become more general with new messages. */
 const KEPT_MS = 60_000
-/** What had no answer, or is not stored yet, is asked for again. */
+/** The pause before a missing text is requested again. */
 const AGAIN_MS = 5000
 const NO_TEMPLATE = /^0*$/
 const MOST_KEPT = 2000
 const MOST_ASKED = 100
 
-/** @param shown ids of templates on the screen; what is not known of them is asked for */
+/** @param shown ids of templates on the screen, whose texts are loaded */
 export function learnTemplates(shown: Iterable<string>): void {
   const nowMs = Date.now()
   for (const id of shown)
@@ -42,7 +42,7 @@ async function ask(): Promise<void> {
     for (const one of found) all.set(one.template_id, one.template_text)
     if (freshUntilMs.size > MOST_KEPT) freshUntilMs.clear()
     for (const id of ids) freshUntilMs.set(id, Date.now() + (all.has(id) ? KEPT_MS : AGAIN_MS))
-    // What shows them is drawn again, and asks for what is still missing.
+    // Redraws the views that lack a text, which then request it again.
     if (ids.some((id) => !all.has(id))) setTimeout(redraw, AGAIN_MS + 100)
     texts.value = new Map([...all].slice(-MOST_KEPT))
   }
@@ -53,5 +53,5 @@ function redraw(): void {
   texts.value = new Map(texts.value)
 }
 
-/** @returns '' for a template that is not known */
+/** @returns '' for an unknown template */
 export const templateText = (id: string): string => texts.value.get(id) ?? ''

@@ -1,11 +1,11 @@
-/** Counting waits until the newest rows are painted, because the two would compete for the CPU. */
+/** Delays counting until the newest rows are painted, because both would compete for the CPU. */
 export interface Turn {
   readonly wait: Promise<void>
-  /** The newest rows are painted. */
+  /** Called when the newest rows are painted. */
   end(): void
 }
 
-/** Rows that take longer are not waited for. */
+/** The longest wait for the rows. */
 const LONGEST_MS = 1000
 
 export function newTurn(): Turn {

@@ -9,7 +9,7 @@ interface UsualProps {
   readonly usual: UsualReply
 }
 
-/** Over the bars: the band that most of them are expected in, and a mark for each anomaly. */
+/** The band of expected counts over the bars, and a marker for each anomaly. */
 export function UsualBand({ histogram, usual }: UsualProps) {
   const startMs = Date.parse(histogram.start)
   const endMs = Math.max(Date.parse(histogram.end), startMs + 1000)

@@ -14,10 +14,10 @@ export interface UsualReply {
 }
 
 const NONE: UsualReply = { bars: [], anomalies: [] }
-/** Longer bars have no seasons. */
+/** Longer bars have no daily pattern. */
 const LONGEST_S = 86_400
 
-/** What the past lets expect of a histogram, and the anomalies in it. */
+/** The expected counts of a histogram, and the anomalies in it. */
 export function useUsual({
   line,
   start,

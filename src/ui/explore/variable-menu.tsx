@@ -7,7 +7,7 @@ import { copy } from '../shell/notice.js'
 import type { Row } from './rows.js'
 import { topValues } from './variables.js'
 
-/** A variable of a message that was pressed, and where. */
+/** A variable of a message that was clicked, with its position. */
 export interface PressedVariable {
   readonly row: Row
   readonly text: string
@@ -26,7 +26,10 @@ interface VariableMenuProps {
 const WIDTH = 260
 const HEIGHT = 220
 
-/** What can be done with a variable in a row. Arrows move in it; Escape, a scroll and a press elsewhere close it. */
+/**
+ * The actions on a variable in a row. Arrow keys move within the menu; Escape, scrolling and a
+ * click elsewhere close it.
+ */
 export function VariableMenu({ pressed, line, onLine, onOpen, onClose }: VariableMenuProps) {
   const { row, text, x, y } = pressed
   const root = useRef<HTMLDivElement>(null)

@@ -9,7 +9,7 @@ import { MOST_OF_VALUE } from './event-row.js'
 import type { Detail } from './rows.js'
 import { learnTemplates, templateText } from './templates-known.js'
 
-/** The address of the top values of the variables of a template. */
+/** The address of a template's most frequent variables. */
 export const topValues = (templateId: string): string =>
   addressOf(`/templates/${templateId}`, place.value.params, { q: null, id: null, tab: null })
 
@@ -19,7 +19,7 @@ interface VariablesProps {
   readonly onLine: (line: string) => void
 }
 
-/** What varies in the message: each value can be asked for, or left out. */
+/** The variables of the message; the query can be limited to a value or exclude it. */
 export function Variables({ event, line, onLine }: VariablesProps) {
   useEffect(() => learnTemplates([event.template_id]))
   const template = templateText(event.template_id)

@@ -13,7 +13,7 @@ import { Problem } from '../shell/problem.js'
 
 const PATH = '/api/saved-views'
 
-/** Views that were saved, and lines that were run before. */
+/** Saved views and recent queries. */
 export function ViewChoices({ close }: { readonly close: () => void }) {
   const list = usePaged<SavedView>(PATH, { limit: 200 })
   const [isSaving, setSaving] = useState(false)
@@ -162,7 +162,10 @@ function SaveForm({ onClose, onSaved }: SaveFormProps) {
   )
 }
 
-/** The address that the page opens with when its own says nothing: that of the user's default view, else of the one for all. */
+/**
+ * The initial address when the given one has no parameters: that of the user's default view, else
+ * the default view of all.
+ */
 export async function startAddress(given: URLSearchParams): Promise<string> {
   if (given.size > 0) return addressOf('/explore', given)
   try {

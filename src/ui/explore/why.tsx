@@ -22,7 +22,7 @@ interface Reply extends Explanation {
   readonly total_during: number
 }
 
-/** What differs between a span that was chosen in the histogram and the time before it. */
+/** The differences between a span that was selected in the histogram and the time before it. */
 export function WhyPanel({ line, span, onClose }: WhyProps) {
   const [from = '', to = ''] = span.split('..')
   const loaded = useLoad(`why ${line} ${span}`, (signal) =>

@@ -23,7 +23,7 @@ const NAMES: Readonly<Record<Status, string>> = {
   closed: 'Closed',
 }
 
-/** What people work on, by how far it is. */
+/** The open incidents by status. */
 export function Board() {
   const isClosed = place.value.params.get('show') === 'closed'
   const list = usePaged<IncidentFacts>('/api/incidents', {

@@ -4,7 +4,7 @@ import { call } from '../lib/api.js'
 export const STATUSES = ['open', 'acknowledged', 'investigating', 'resolved', 'closed'] as const
 export type Status = (typeof STATUSES)[number]
 
-/** Where an incident can go from each status; the first is the usual one. */
+/** The next statuses of each status; the first is the usual one. */
 export const NEXT: Readonly<Record<Status, readonly Status[]>> = {
   open: ['acknowledged', 'investigating', 'resolved'],
   acknowledged: ['investigating', 'resolved'],
@@ -21,7 +21,7 @@ export const MOVES: Readonly<Record<Status, string>> = {
   closed: 'Close',
 }
 
-/** A search with what it found, as it was. */
+/** A query with its result at that time. */
 export interface Evidence {
   readonly q: string
   readonly from: string
@@ -56,7 +56,7 @@ export interface Incident extends IncidentFacts {
   }[]
 }
 
-/** What an incident is opened with. */
+/** The initial fields of an incident. */
 export interface Draft {
   readonly title: string
   readonly severity: Priority

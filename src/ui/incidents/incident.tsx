@@ -19,7 +19,7 @@ import { MOVES, NEXT, transition, type Incident } from './incident-answers.js'
 import { Problem } from '../shell/problem.js'
 import { Named, named } from '../explore/named.js'
 
-/** Of one incident that are shown. */
+/** The most events that are shown of an incident. */
 const MOST_EVENTS = 50
 const MOST_OF_MESSAGE = 300
 
@@ -67,7 +67,7 @@ export function IncidentScreen({ id }: { readonly id: string }) {
 
 interface PartProps {
   readonly incident: Incident
-  /** Gives whether it was done. */
+  /** Resolves to whether the change was made. */
   readonly onChange: (json: object) => Promise<boolean>
 }
 
@@ -203,7 +203,9 @@ function Timeline({ incident, onChanged }: TimelineProps) {
 }
 
 function Description({ incident, onChange }: PartProps) {
-  /** Null until Edit is pressed for the first time; only after that the button takes the focus back. */
+  /**
+   * Null until Edit is clicked for the first time; only after that the button takes the focus back.
+   */
   const [isEdited, setEdited] = useState<boolean | null>(null)
   const save = (event: SubmitEvent): void => {
     event.preventDefault()
@@ -327,7 +329,7 @@ interface ShownEvent {
 
 interface EvidenceEventProps {
   readonly id: number
-  /** What is stored of it; absent before it is known, and for one that is deleted. */
+  /** The stored event; absent before it is loaded, and when it was deleted. */
   readonly event: ShownEvent | undefined
 }
 

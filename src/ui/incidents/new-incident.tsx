@@ -13,7 +13,7 @@ import { PriorityChoice } from '../shell/priority-choice.js'
 import { addEvidence, openIncident, type IncidentFacts } from './incident-answers.js'
 import { Named } from '../explore/named.js'
 
-/** Opens an incident with what was found, or adds it to one that is open. */
+/** Opens an incident with evidence, or adds the evidence to an open one. */
 export function NewIncident() {
   const given = draft.value
   const [severity, setSeverity] = useState(given?.severity ?? 'P2')

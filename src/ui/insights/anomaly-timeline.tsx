@@ -12,11 +12,11 @@ import {
 
 const DAYS = 5
 const DAY_MS = 86_400_000
-/** Days begin at such a multiple in every zone. */
+/** In every zone, days begin at a multiple of this. */
 const QUARTER_MS = 900_000
-/** What is graver has this score. */
+/** The score that is drawn at full length; greater ones are drawn like it. */
 const MOST_SCORE = 50
-/** Leaders that are drawn; their parts are counted beside them. */
+/** The most leaders that are drawn; their parts are only counted. */
 const MOST = 40
 
 interface TimelineProps {
@@ -24,7 +24,10 @@ interface TimelineProps {
   readonly openId: string | null
 }
 
-/** A line for each anomaly over the last days, the gravest first; what is part of a wider one is counted in it. */
+/**
+ * A line for each anomaly of the last days, in descending order of gravity. Parts of wider
+ * anomalies are counted with those.
+ */
 export function AnomalyTimeline({ snapshot, openId }: TimelineProps) {
   const endMs = Date.parse(snapshot.as_of)
   const startMs = endMs - DAYS * DAY_MS
@@ -70,7 +73,7 @@ export function AnomalyTimeline({ snapshot, openId }: TimelineProps) {
   )
 }
 
-/** The moments between two others at which a day begins in the chosen zone. */
+/** The times between two others at which a day begins in the chosen zone. */
 function beginnings(fromMs: number, untilMs: number): readonly number[] {
   const found: number[] = []
   const firstMs = Math.ceil(fromMs / QUARTER_MS) * QUARTER_MS

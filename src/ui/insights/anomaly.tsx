@@ -17,7 +17,7 @@ interface AnomalyPanelProps {
 
 type Reply = Explanation & { readonly anomaly: Anomaly }
 
-/** An anomaly, and what explains it. */
+/** An anomaly and its explanation. */
 export function AnomalyPanel({ id, onClose }: AnomalyPanelProps) {
   const loaded = useLoad(`anomaly ${id}`, (signal) =>
     call<Reply>(`/api/ai-insights/anomalies/${id}`, { signal }),

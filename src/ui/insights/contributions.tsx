@@ -5,7 +5,7 @@ import type { Contribution, Explanation } from './insight-answers.js'
 
 interface ContributionsProps {
   readonly explanation: Pick<Explanation, 'templates' | 'sources' | 'hosts' | 'from' | 'to'>
-  /** The line that the search is about, which the links keep. */
+  /** The query, which the links keep. */
   readonly line: string
 }
 
@@ -15,7 +15,7 @@ const KINDS = [
   { key: 'hosts', title: 'Hosts', field: 'host' },
 ] as const
 
-/** What a change is made of: the templates, sources and hosts with the greatest share of it. */
+/** The templates, sources and hosts with the greatest shares of a change. */
 export const Contributions = ({ explanation, line }: ContributionsProps) => (
   <>
     {KINDS.map(({ key, title, field }) => {

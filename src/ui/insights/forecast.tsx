@@ -12,7 +12,7 @@ interface ForecastProps {
 const WIDTH = 960
 const HEIGHT = 70
 
-/** What is expected of the next hours, with the band that it lies in. */
+/** The expected counts of the next hours, with their interval. */
 export function ForecastChart({ forecast, title, isError = false }: ForecastProps) {
   const { hours } = forecast
   const [first] = hours

@@ -8,13 +8,13 @@ export type Explanation = Static<typeof ExplanationSchema>
 export type Contribution = Explanation['templates'][number]
 export type TemplateChange = Snapshot['emerging_templates'][number]
 
-/** Whether too little is known of the past to find these. */
+/** Whether the history is too short to find these. */
 export const isLearning = ({ learning }: Snapshot, what: string): boolean =>
   learning.some(({ finds }) => finds === what)
 
 export const NOT_JUDGED = 'Not judged yet: too little is known of the past.'
 
-/** What an anomaly is of, in words. */
+/** Describes in words what an anomaly is about. */
 export function subjectOf({ scope, source, severity, template_text: text }: Anomaly): string {
   switch (scope) {
     case 'all':
@@ -28,7 +28,7 @@ export function subjectOf({ scope, source, severity, template_text: text }: Anom
   }
 }
 
-/** The line that asks for the events of an anomaly. */
+/** The query of an anomaly's events. */
 export function lineOf({ scope, source, severity, template_id: template }: Anomaly): string {
   const parts = [
     scope !== 'template' && source !== null ? `source:${JSON.stringify(source)}` : '',

@@ -20,7 +20,10 @@ import { Problem } from '../shell/problem.js'
 
 const HOUR_MS = 3_600_000
 
-/** What changed, as the analysis of hourly counts sees it; with `?at=` as it saw it then. */
+/**
+ * The screen Insights: the results of the analysis of hourly counts; with `?at=` those of an
+ * earlier time.
+ */
 export function Insights() {
   const { params } = place.value
   const at = params.get('at') ?? ''
@@ -74,7 +77,7 @@ interface AtChoiceProps {
   readonly ms: number | null
 }
 
-/** Goes back to what the analysis said at an earlier time. */
+/** Chooses an earlier time of the analysis. */
 function AtChoice({ ms }: AtChoiceProps) {
   const move = (hours: number): void => {
     const next = (ms ?? Date.now()) + hours * HOUR_MS
@@ -199,7 +202,7 @@ const FINDS: Readonly<Record<string, Finds>> = {
   },
 }
 
-/** What can't be found yet, because too little is known of the past. */
+/** What cannot be found yet, because the history is too short. */
 function Learning({ snapshot }: { readonly snapshot: Snapshot }) {
   if (snapshot.learning.length === 0) return null
   return (

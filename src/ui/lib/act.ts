@@ -2,10 +2,10 @@ import { notice } from '../shell/notice.js'
 import { told } from './api.js'
 
 /**
- * Waits for a change, and says how it went.
+ * Awaits a change and reports its outcome.
  *
- * @param said what is said when it was done; '' for nothing
- * @returns null when it was refused
+ * @param said the message after success; '' for none
+ * @returns null when the change failed
  */
 export async function act<T>(
   work: Promise<T>,

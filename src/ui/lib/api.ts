@@ -1,4 +1,4 @@
-/** What the service says about a request that it refused. */
+/** The service's error for a refused request. */
 export interface Fault {
   readonly in?: string
   readonly path?: string
@@ -59,18 +59,18 @@ interface Call {
 }
 
 let onLoggedOut: () => void = () => undefined
-/** Called when neither cookie is valid any more. */
+/** Called when neither cookie is valid any longer. */
 export const whenLoggedOut = (listener: () => void): void => {
   onLoggedOut = listener
 }
 
 let onDuty: (code: string) => void = () => undefined
-/** Called when the user has to do something before anything else: change the password, or add a second factor. */
+/** Called when the user must first change the password or add a second factor. */
 export const whenDuty = (listener: (code: string) => void): void => {
   onDuty = listener
 }
 
-/** One renewal for all requests that find the access token expired at the same time. */
+/** A renewal of the access token, which all requests share that find it expired. */
 let renewal: Promise<boolean> | null = null
 
 function renew(): Promise<boolean> {
@@ -94,7 +94,7 @@ const send = (path: string, { method = 'GET', json, form, signal }: Call): Promi
     ...(form === undefined ? {} : { body: form }),
   })
 
-/** The path of a request whose 401 says nothing about the log-in. */
+/** The path of a request whose 401 does not mean that the session has ended. */
 const isLogIn = (path: string): boolean => path.startsWith('/api/auth/') && path !== '/api/auth/me'
 
 async function bodyOf(reply: Response): Promise<unknown> {
@@ -104,9 +104,9 @@ async function bodyOf(reply: Response): Promise<unknown> {
 }
 
 /**
- * Asks the API with the cookies of the log-in, which scripts can't read.
+ * Sends a request with the session's cookies, which scripts cannot read.
  *
- * @throws ApiError for a status other than 2xx; TypeError when the service can't be reached
+ * @throws ApiError for a status other than 2xx; TypeError when the service does not answer
  */
 export async function ask(path: string, options: Call = {}): Promise<Response> {
   let reply = await send(path, options)
@@ -119,14 +119,14 @@ export async function ask(path: string, options: Call = {}): Promise<Response> {
   throw error
 }
 
-/** The same, for what the reply says. */
+/** Sends a request and returns the body of the reply. */
 export const call = async <T>(path: string, options?: Call): Promise<T> =>
   (await bodyOf(await ask(path, options))) as T // the service's schemas hold it to this
 
 const isDuty = (code: string): boolean =>
   code === 'password_change_required' || code === 'second_factor_missing'
 
-/** What a person reads about a failure. */
+/** The message of an error for the user. */
 export function told(error: unknown): string {
   if (error instanceof ApiError) {
     const [fault] = error.faults

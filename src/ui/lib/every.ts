@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
 
-/** Does something again and again while the page is seen; a hidden tab asks nothing. */
+/** Runs something periodically while the page is visible; a hidden tab makes no requests. */
 export function useEvery(ms: number, run: () => void): void {
   const newest = useRef(run)
   newest.current = run

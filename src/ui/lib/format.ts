@@ -3,7 +3,7 @@ const compact = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFra
 
 export const count = (n: number): string => plain.format(n)
 
-/** A number where there is little room: `12.4K`. */
+/** A short form of a number: `12.4K`. */
 export const short = (n: number): string => (n < 10_000 ? plain.format(n) : compact.format(n))
 
 export function percent(share: number): string {
@@ -12,7 +12,7 @@ export function percent(share: number): string {
   return `${share >= 0.1 ? Math.round(share * 100) : (share * 100).toFixed(1)} %`
 }
 
-/** A number of things a second. */
+/** A rate per second. */
 export function perSecond(rate: number): string {
   if (rate >= 10) return short(Math.round(rate))
   return rate === 0 || rate >= 0.1 ? rate.toFixed(1) : '< 0.1'

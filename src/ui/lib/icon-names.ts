@@ -1,4 +1,4 @@
-/** The icons of Lucide that the page draws; the build puts them into one sprite. */
+/** The Lucide icons that the page uses; the build puts them into one sprite. */
 export const ICON_NAMES = [
   'activity',
   'arrow-down',

@@ -2,9 +2,12 @@ import { useLayoutEffect } from 'preact/hooks'
 
 import { isDialogOpening } from '../shell/open-dialogs.js'
 
-/** A key with what it does, as the list of keys says it. */
+/** A key with its action, as listed in the help. */
 export interface Binding {
-  /** As in `KeyboardEvent.key`, with `mod+` before it for Control or Command; two keys one after the other have a blank between. */
+  /**
+   * The key as in `KeyboardEvent.key`, with `mod+` for Control or Command; a sequence of two keys
+   * is separated by a blank.
+   */
   readonly key: string
   readonly label: string
   readonly run: () => void
@@ -12,7 +15,7 @@ export interface Binding {
 
 const groups = new Map<string, readonly Binding[]>()
 
-/** The keys that work now, by the part of the page that they belong to. */
+/** The active keys, by the part of the page. */
 export const activeKeys = (): ReadonlyMap<string, readonly Binding[]> => groups
 
 const isTyping = (target: EventTarget | null): boolean =>
@@ -22,7 +25,7 @@ const isTyping = (target: EventTarget | null): boolean =>
 const nameOf = ({ key, metaKey, ctrlKey }: KeyboardEvent): string =>
   metaKey || ctrlKey ? `mod+${key.toLowerCase()}` : key
 
-/** Whether a key belongs to what has the focus, or to a dialog that is open. */
+/** Whether a key belongs to the focused element, or to an open dialog. */
 function isTaken(name: string, target: EventTarget | null): boolean {
   if (name.startsWith('mod+')) return false
   if (isTyping(target) || isDialogOpening() || document.querySelector('dialog[open]') !== null)
@@ -31,7 +34,7 @@ function isTaken(name: string, target: EventTarget | null): boolean {
   return isOnControl && (name === 'Enter' || name === ' ')
 }
 
-/** The first key of two, while the second one is waited for. */
+/** The first key of a sequence of two, while the second one is awaited. */
 let begun = ''
 let timer = 0
 const SECOND_KEY_MS = 1500
@@ -47,7 +50,7 @@ function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.altKey || isTaken(last, event.target)) return
   const name = begun === '' ? last : `${begun} ${last}`
   begin('')
-  // What was opened last comes first.
+  // The keys of the part that was opened last come first.
   for (const bindings of [...groups.values()].toReversed()) {
     const found = bindings.find(({ key }) => key === name)
     if (found === undefined) continue
@@ -61,9 +64,9 @@ function onKey(event: KeyboardEvent): void {
 
 addEventListener('keydown', onKey)
 
-/** Keys that work while the calling component is shown. */
+/** Activates keys while the calling component is shown. */
 export function useKeys(group: string, bindings: readonly Binding[]): void {
-  // Before the next key, however fast it comes.
+  // Runs before the next key event.
   useLayoutEffect(() => {
     groups.set(group, bindings)
     return () => {

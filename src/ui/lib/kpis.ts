@@ -6,10 +6,10 @@ import { openSocket, type LastingSocket } from './socket.js'
 /** The newest figures of the service, pushed as events are stored; null before the first. */
 export const kpis = signal<KpiSnapshot | null>(null)
 
-/** How often in a row the connection was lost, or could not be made. */
+/** How many times in a row the connection was lost or could not be made. */
 const losses = signal(0)
 
-/** A connection that comes back at once is no loss. */
+/** A connection that returns at once does not count as lost. */
 export const areKpisLost = computed(() => losses.value > 1)
 
 let socket: LastingSocket | null = null
@@ -20,7 +20,7 @@ interface Message {
   readonly payload?: KpiSnapshot
 }
 
-/** Keeps the figures new until the returned function is called. */
+/** Keeps the figures up to date until the returned function is called. */
 export function followKpis(): () => void {
   users++
   socket ??= connect()
@@ -45,7 +45,7 @@ function connect(): LastingSocket {
   })
 }
 
-/** Connects at once, instead of when it is time. */
+/** Connects at once instead of waiting for the next attempt. */
 export function retryKpis(): void {
   if (socket === null) return
   socket.close()

@@ -1,7 +1,7 @@
 import type { FunctionComponent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 
-/** A component whose script is loaded when it is first drawn. */
+/** A component whose script is loaded when it is first rendered. */
 export function lazy<P extends object>(
   load: () => Promise<FunctionComponent<P>>,
 ): FunctionComponent<P> {
@@ -15,7 +15,7 @@ export function lazy<P extends object>(
         .then((component) => {
           loaded = component
         })
-        // The service was updated since the page was loaded: its scripts have other names.
+        // The service was updated since the page was loaded, so its scripts have other names.
         .catch(() => {
           problem = true
         })

@@ -3,23 +3,23 @@ import { useEffect, useState } from 'preact/hooks'
 import { isAbort } from './api.js'
 
 export interface Loaded<T> {
-  /** What came last; it stays while newer is on its way, so that nothing jumps. */
+  /** The last value; it stays while a newer one is loading, so that nothing jumps. */
   readonly value: T | null
   readonly error: unknown
   readonly isLoading: boolean
-  /** How long the answer took. */
+  /** The duration of the request. */
   readonly tookMs: number
-  /** Asks once more. */
+  /** Loads again. */
   readonly reload: () => void
 }
 
 const NOTHING = { value: null, error: null, isLoading: true, tookMs: 0 } as const
 
 /**
- * Loads when the key changes, and gives up what was on its way.
+ * Loads when the key changes, and aborts the request before.
  *
- * @param key null for nothing to load
- * @param turn what is waited for before it loads
+ * @param key null to load nothing
+ * @param turn awaited before loading
  */
 export function useLoad<T>(
   key: string | null,

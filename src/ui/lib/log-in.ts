@@ -4,7 +4,7 @@ import { duty, RETURN, user, type User } from './session.js'
 interface Credentials {
   readonly email: string
   readonly password: string
-  /** Of an authenticator app, for a user with a second factor. */
+  /** The code of an authenticator app, for a user with a second factor. */
   readonly code?: string
 }
 
@@ -26,10 +26,10 @@ export async function changePassword(current: string, password: string): Promise
   const json = { current_password: current, password }
   await call(`/api/users/${user.value?.id}/password`, { method: 'PUT', json })
   duty.value = ''
-  // All tokens have ended with the old password.
+  // The change of the password has ended all tokens.
   await logIn({ email: user.value?.email ?? '', password })
 }
 
-/** Keeps where the page is, for the way back from a provider. */
+/** Stores the current address, for the return from a provider. */
 export const leaveForProvider = (): void =>
   sessionStorage.setItem(RETURN, location.pathname + location.search)

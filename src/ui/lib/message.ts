@@ -8,16 +8,21 @@ const VALUE = '<*>'
 // oxlint-disable-next-line no-control-regex -- colours of terminals are what is taken out
 const ANSI = /\u001b\[[0-9;?]*[ -/]*[@-~]/g
 
-/** What turns the direction of all that follows. */
+/** Characters that change the direction of the text after them. */
 const TURNS = /[\u202a-\u202e\u2066-\u2069]/g
 
-/** A message as one line that a row can show: without colours of terminals, with what turns its direction in sight, cut. */
+/**
+ * A message as one line of a row: without terminal colours, with visible direction characters, and
+ * truncated.
+ */
 export const oneLine = (message: string, most = 800): string =>
   (message.length > most ? message.slice(0, most) : message)
     .replaceAll(ANSI, '')
     .replaceAll(TURNS, (turn) => `‹U+${turn.charCodeAt(0).toString(16).toUpperCase()}›`)
 
-/** Splits a message by the constant text of its template; where they don't agree, it stays whole. */
+/**
+ * Splits a message by the constant text of its template; a message that does not fit stays whole.
+ */
 export function pieces(message: string, template: string): readonly Piece[] {
   const constants = template.split(VALUE)
   const [head = ''] = constants
@@ -37,7 +42,7 @@ export function pieces(message: string, template: string): readonly Piece[] {
   return found.filter(({ text }) => text !== '')
 }
 
-/** The text of a template with its variables apart. */
+/** The text of a template split at its variables. */
 export const templatePieces = (template: string): readonly Piece[] =>
   template
     .split(/(<\*>)/)

@@ -16,7 +16,7 @@ export interface Paged<T> {
   readonly reload: () => void
 }
 
-/** Reads a list page by page; what is shown stays until its newer form is there. */
+/** Reads a list page by page. The shown items stay until newer ones are loaded. */
 export function usePaged<T>(path: string, params: Params = {}): Paged<T> {
   const [revision, setRevision] = useState(0)
   const [page, setPage] = useState<Page<T> | null>(null)

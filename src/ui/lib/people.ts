@@ -13,7 +13,7 @@ interface Token {
   readonly name: string
 }
 
-/** Who is known by name, API tokens too: everybody for an admin, oneself for others. */
+/** The users and API tokens with known names: all for an admin, only oneself for others. */
 export const people = signal<readonly Person[]>([])
 
 export function learnPeople(): void {
@@ -26,7 +26,7 @@ export function learnPeople(): void {
       const named = tokens.items.map(({ id, name }) => ({ id, email: `token ${name}` }))
       people.value = [...users.items, ...named]
     },
-    // People are shown by the beginning of their ids.
+    // On an error, people are shown by the beginnings of their ids.
     () => undefined,
   )
 }

@@ -3,7 +3,7 @@ import { toField } from '../../query/fields.js'
 import { parseQuery } from '../../query/parser.js'
 import { printQuery } from '../../query/printer.js'
 
-/** The clause that a field has a value; of an empty value, that it has none. */
+/** The clause that a field has a value, or, for an empty value, that it is missing. */
 function clauseOf(name: string, value: string): Query {
   const field = toField(name)
   if (value === '') return { kind: 'not', node: { kind: 'has', field } }
@@ -38,7 +38,7 @@ export const joined = (lines: readonly string[]): string => {
   return printQuery(allOf(parsed.flatMap((one) => (one.fault === null ? [one.query] : []))))
 }
 
-/** Changes the clauses of a line; of a faulty one only appends. */
+/** Changes the clauses of a line. A clause is only appended to a faulty line. */
 function change(
   line: string,
   clause: Query,
@@ -49,7 +49,10 @@ function change(
   return printQuery(allOf(edit(clausesOf(parsed.query))))
 }
 
-/** Limits a query to one value of a field, in place of other values; a second call with that value removes the limit. */
+/**
+ * Limits a query to one value of a field, in place of other values; a second call with the same
+ * value removes the limit.
+ */
 export function only(line: string, name: string, value: string): string {
   const clause = clauseOf(name, value)
   const { kind, name: fieldName } = toField(name)
@@ -63,7 +66,7 @@ export function only(line: string, name: string, value: string): string {
   })
 }
 
-/** Events without this value; once more, with any. */
+/** Excludes events with this value; a second call includes them again. */
 export function without(line: string, name: string, value: string): string {
   const clause = clauseOf(name, value)
   const negated = opposite(clause)
@@ -74,7 +77,7 @@ export function without(line: string, name: string, value: string): string {
   })
 }
 
-/** What a line says of a value on its own. */
+/** The state of a value in a line. */
 export function stateOf(line: string, name: string, value: string): 'only' | 'not' | 'any' {
   const parsed = parseQuery(line)
   if (parsed.fault !== null) return 'any'
@@ -84,8 +87,8 @@ export function stateOf(line: string, name: string, value: string): 'only' | 'no
   return nodes.some((node) => isSame(node, opposite(clause))) ? 'not' : 'any'
 }
 
-/** A line that asks for the events that have a field. */
+/** A query for the events that have a field. */
 export const hasLine = (name: string): string => printQuery({ kind: 'has', field: toField(name) })
 
-/** A line that asks for one value of a field. */
+/** A query for one value of a field. */
 export const clauseLine = (name: string, value: string): string => printQuery(clauseOf(name, value))

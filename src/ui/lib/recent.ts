@@ -2,7 +2,7 @@ import { recent } from './settings.js'
 
 const KEPT = 12
 
-/** Lines that were run before, newest first. */
+/** Recently run queries, newest first. */
 export function recentLines(): readonly string[] {
   try {
     const read: unknown = JSON.parse(recent.value)

@@ -1,6 +1,9 @@
 import { signal } from '@preact/signals'
 
-/** Where the page is. The address holds the whole state, so that a link shows the same to somebody else. */
+/**
+ * The address within the page. It contains the whole state, so that a link shows the same to
+ * others.
+ */
 export interface Place {
   readonly path: string
   readonly params: URLSearchParams
@@ -18,7 +21,7 @@ addEventListener('popstate', () => {
 })
 
 interface Move {
-  /** Whether the address takes the place of the one before it, which Back does not return to then. */
+  /** Whether the address replaces the one before in the browser's history. */
   readonly replace?: boolean
 }
 
@@ -32,14 +35,14 @@ export function go(to: string, { replace = false }: Move = {}): void {
 
 export type Patch = Readonly<Record<string, string | null>>
 
-/** The address of a path with the present parameters, some of them changed; null takes one away. */
+/** The address of a path with the current parameters, some of them changed; null removes one. */
 export function addressOf(path: string, params: URLSearchParams, patch: Patch = {}): string {
   const changed = new URLSearchParams(params)
   for (const [name, value] of Object.entries(patch)) {
     if (value === null || value === '') changed.delete(name)
     else changed.set(name, value)
   }
-  // The characters that queries and times are made of stay readable.
+  // Keeps the characters of queries and times readable.
   const text = changed.toString().replaceAll('%3A', ':').replaceAll('%2C', ',')
   return text === '' ? path : `${path}?${text}`
 }
@@ -50,7 +53,7 @@ export const setParams = (patch: Patch, move?: Move): void =>
 const isPlain = ({ defaultPrevented, button, metaKey, ctrlKey, shiftKey, altKey }: MouseEvent) =>
   !defaultPrevented && button === 0 && !metaKey && !ctrlKey && !shiftKey && !altKey
 
-/** Links within the page move without loading it again. */
+/** Handles links within the page without loading it again. */
 export function followLinks(event: MouseEvent): void {
   const link = event.target instanceof Element ? event.target.closest('a') : null
   if (link === null || !isPlain(event)) return

@@ -1,6 +1,6 @@
 import type { SavedViewFields } from '../../model/saved-view.js'
 
-/** A view as the API gives it. */
+/** A saved view in the form of the API. */
 export interface SavedView extends SavedViewFields {
   readonly id: string
   readonly owner_id: string

@@ -9,16 +9,16 @@ export interface User {
   readonly role: 'viewer' | 'manager' | 'admin' | 'superadmin'
 }
 
-/** Null when nobody is logged in. */
+/** The user; null when nobody is logged in. */
 export const user = signal<User | null>(null)
 
 const RANKS = ['viewer', 'manager', 'admin', 'superadmin'] as const
 
-/** Whether the user's role allows what this one does. */
+/** Whether the user's role includes the rights of this one. */
 export const may = (role: User['role']): boolean =>
   user.value !== null && RANKS.indexOf(user.value.role) >= RANKS.indexOf(role)
 
-/** A code for what the user must do before anything else. `log_in`: the session has ended. '': nothing. */
+/** The code of the user's unmet obligation. `log_in`: the session has ended. '': none. */
 export const duty = signal('')
 
 whenLoggedOut(() => {
@@ -30,7 +30,7 @@ whenDuty((code) => {
   duty.value = code
 })
 
-/** Where the page was before the way to a provider. */
+/** The key of the stored address, for the return from a provider. */
 export const RETURN = 'return-to'
 
 function comeBack(): void {
@@ -39,7 +39,7 @@ function comeBack(): void {
   if (to !== null && location.pathname === '/' && /^\/(?!\/)/.test(to)) go(to, { replace: true })
 }
 
-/** The code of what went wrong at a provider; '' for nothing. */
+/** The code of an error at a provider; '' for none. */
 export const loginError = new URLSearchParams(location.search).get('login_error') ?? ''
 
 export async function findSession(): Promise<void> {
@@ -49,6 +49,6 @@ export async function findSession(): Promise<void> {
     comeBack()
     user.value = found
   } catch {
-    // The log-in is shown.
+    // The login form is shown.
   }
 }

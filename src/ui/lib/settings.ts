@@ -1,6 +1,6 @@
 import { computed, effect, signal } from '@preact/signals'
 
-/** What a person has chosen for this browser; everything else stands in the address. */
+/** The user's settings for this browser; all other state is in the address. */
 function kept<T extends string>(name: string, fallback: T) {
   const own = signal((localStorage.getItem(name) as T | null) ?? fallback)
   effect(() => {
@@ -16,7 +16,7 @@ const isSystemDark = signal(dark.matches)
 dark.addEventListener('change', ({ matches }) => {
   isSystemDark.value = matches
 })
-/** The theme that is shown, for canvases, which style sheets do not reach. */
+/** The visible theme, for canvases, which style sheets do not apply to. */
 export const shownTheme = computed(() =>
   theme.value === 'auto' ? (isSystemDark.value ? 'dark' : 'light') : theme.value,
 )
@@ -24,10 +24,10 @@ export const shownTheme = computed(() =>
 export const zone = kept<string>('zone', '')
 export const density = kept<'compact' | 'roomy'>('density', 'compact')
 export const wrapping = kept<'off' | 'on'>('wrap', 'off')
-/** Where there is little room the fields are shown when they are asked for. */
+/** On a narrow screen the fields are shown on demand. */
 const isNarrow = matchMedia('(width < 640px)').matches
 export const sidebar = kept<'open' | 'closed'>('fields', isNarrow ? 'closed' : 'open')
-/** Lines of the query bar that were run, newest first, as JSON. */
+/** Recently run queries, newest first, as JSON. */
 export const recent = kept<string>('recent', '[]')
 
 effect(() => {

@@ -1,4 +1,4 @@
-/** A WebSocket that comes back by itself, and is closed while nobody looks. */
+/** A WebSocket that reconnects by itself, and is closed while the page is hidden. */
 export interface LastingSocket {
   send(message: string): void
   close(): void
@@ -16,7 +16,7 @@ interface SocketOptions {
 const FIRST_WAIT_MS = 500
 const MOST_WAIT_MS = 15_000
 
-/** Connects with the cookies of the log-in. */
+/** Connects with the session's cookies. */
 export function openSocket({ path, onOpen, onMessage, onState }: SocketOptions): LastingSocket {
   let socket: WebSocket | null = null
   let waitMs = FIRST_WAIT_MS

@@ -5,7 +5,7 @@ interface SparklineProps {
   readonly class?: string
 }
 
-/** Bars without axes: how a number went, for the eye beside the number itself. */
+/** Bars without axes that show the recent course of a number. */
 export function SparkBars({ values, width = 96, height = 22, class: name = '' }: SparklineProps) {
   const most = Math.max(...values, 1)
   const step = width / Math.max(values.length, 1)

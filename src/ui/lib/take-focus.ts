@@ -1,2 +1,2 @@
-/** For `ref`: what comes in place of what had the focus takes it over. */
+/** A `ref` for an element that replaces the focused one and takes over the focus. */
 export const takeFocus = (element: HTMLElement | null): void => element?.focus()

@@ -1,13 +1,13 @@
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
 const RELATIVE = /^now(?:-(\d{1,6})([smhdw]))?$/
 
-/** A span of time as it stands in an address: ISO 8601, or relative to now. */
+/** A time range in an address: ISO 8601, or relative to now. */
 export interface Range {
   readonly from: string
   readonly to: string
 }
 
-/** @returns ms since 1970; null for a text that is no time */
+/** @returns ms since 1970; null for an invalid text */
 export function toMs(text: string, nowMs: number): number | null {
   const match = RELATIVE.exec(text)
   if (match !== null) {
@@ -24,8 +24,9 @@ export interface Span {
 }
 
 /**
- * A range whose ends are no times, or are the wrong way round, is the last hour. `now` is rounded up to the next second, because
- * ranges of whole seconds are counted fastest.
+ * Makes a range absolute. An invalid range, or one whose end is before its start, becomes the last
+ * hour. `now` is rounded up to the next second, because ranges of whole seconds are counted
+ * fastest.
  */
 export function toSpan({ from, to }: Range, atMs: number): Span {
   const nowMs = Math.ceil(atMs / UNIT_MS.s) * UNIT_MS.s
@@ -41,7 +42,7 @@ export const toRange = ({ fromMs, toMs: end }: Span): Range => ({
   to: new Date(Math.round(end)).toISOString(),
 })
 
-/** The hour up to an event, which is in it. */
+/** The hour that ends with an event, the event included. */
 export const hourTo = (ms: number): Range =>
   toRange({ fromMs: ms - UNIT_MS.h, toMs: ms + UNIT_MS.s })
 
@@ -85,11 +86,11 @@ export const day = (ms: number, zone: string): string => formatOf(zone, DAY).for
 export const shortTime = (ms: number, zone: string): string =>
   `${day(ms, zone)}, ${formatOf(zone, { hour: '2-digit', minute: '2-digit' }).format(ms)}`
 
-/** Everything there is to a moment. */
+/** The full date and time. */
 export const fullTime = (ms: number, zone: string): string =>
   `${formatOf(zone, { weekday: 'short', year: 'numeric', ...DAY }).format(ms)}, ${preciseClock(ms, zone)}`
 
-/** `2 h 5 min`, of the two largest units. */
+/** A duration in its two largest units: `2 h 5 min`. */
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`
   const units: readonly (readonly [string, number])[] = [
@@ -111,7 +112,7 @@ export function duration(ms: number): string {
 
 const YEAR_MS = 365.25 * UNIT_MS.d
 
-/** How long ago something was. */
+/** The time since something in words. */
 export function ago(ms: number, nowMs: number): string {
   const passed = nowMs - ms
   if (passed < 5000) return 'now'

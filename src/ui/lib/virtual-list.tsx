@@ -1,9 +1,12 @@
 import type { ComponentChildren, HTMLAttributes } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
-/** Browsers place nothing below some 16 to 33 million pixels; a longer list is scaled down to this. */
+/**
+ * The greatest height of a list. Browsers cannot place elements below some 16 to 33 million pixels,
+ * so a longer list is scaled down to this.
+ */
 const MOST_PIXELS = 8_000_000
-/** Rows above and below what is seen. */
+/** The extra rows above and below the visible ones. */
 const SPARE = 8
 
 /** Scrolls a list from outside. */
@@ -17,18 +20,21 @@ interface VirtualListProps {
   readonly count: number
   readonly rowHeight: number
   readonly row: (index: number) => ComponentChildren
-  /** Called with the rows that are seen, the last one exclusive. */
+  /** Called with the range of visible rows, the last one exclusive. */
   readonly onRange?: (first: number, last: number) => void
   readonly onScroll?: (top: number) => void
   readonly handle?: { current: ListHandle | null }
   readonly attributes?: HTMLAttributes<HTMLDivElement>
 }
 
-/** A scrolled list that draws only the rows that are seen. Its scroll bar is true for any number of rows. */
+/**
+ * A scrolling list that renders only the visible rows. Its scroll bar is exact for any number of
+ * rows.
+ */
 export function VirtualList({ count, rowHeight, row, onRange, ...rest }: VirtualListProps) {
   const view = useRef<HTMLDivElement>(null)
   const [size, setSize] = useState(600)
-  /** Where the list is: pixels of the full list, and of the scroll bar. */
+  /** The scroll position in pixels of the full list, and of the scroll bar. */
   const [at, setAt] = useState({ top: 0, bar: 0 })
   const full = count * rowHeight
   const height = Math.min(full, MOST_PIXELS)
@@ -99,7 +105,7 @@ interface Scroll {
   readonly size: number
 }
 
-/** A wheel moves a scaled list row by row; the scroll bar moves it by shares. */
+/** The wheel moves a scaled list row by row; the scroll bar moves it proportionally. */
 function topOf({ before, bar, full, height, size }: Scroll): number {
   if (full <= MOST_PIXELS) return bar
   if (bar <= 0) return 0
@@ -116,7 +122,7 @@ interface View {
   readonly rowHeight: number
 }
 
-/** @returns null when the row is seen already */
+/** @returns null when the row is visible already */
 function scrollFor(y: number, { at, size, rowHeight }: View): number | null {
   if (y < at.top) return y - size * 0.2
   if (y + rowHeight > at.top + size) return y - size * 0.8

@@ -20,7 +20,10 @@ const DetailPanel = lazy(async () => (await import('../later.js')).DetailPanel)
 
 const HOUR_MS = 3_600_000
 
-/** Events as they come in. It follows until somebody scrolls, selects, opens an event or presses Space. */
+/**
+ * The screen Live: events as they arrive. It follows until the user scrolls, selects, opens an
+ * event or presses Space.
+ */
 export function Live() {
   const { params } = place.value
   const line = params.get('q') ?? ''
@@ -151,7 +154,7 @@ interface LineProps {
   readonly line: string
 }
 
-/** What has come so far, what was left out of it, and how it is shown. */
+/** The numbers of events received and left out, and the choice of the view. */
 function Line({ tail: { buffer }, marks, isByTemplate, line }: LineProps) {
   const rate = buffer.ratePerSecond(Date.now())
   return (

@@ -1,6 +1,6 @@
 import type { Row } from '../explore/rows.js'
 
-/** What the service sends about a subscription. */
+/** A message of the service about a subscription. */
 export interface TailRows {
   readonly type: 'tail:rows'
   readonly matched: number
@@ -12,23 +12,23 @@ export interface TailRows {
   readonly rows: readonly Row[]
 }
 
-/** A line of the tail: an event, or the place where some were left out. */
+/** A line of the tail: an event, or a gap where some were left out. */
 export type TailItem =
   | { readonly kind: 'event'; readonly key: number; readonly row: Row }
   | { readonly kind: 'gap'; readonly key: string; readonly count: number; readonly text: string }
 
 const MOST = 4000
-/** The rate is that of the last seconds. */
+/** The seconds that the rate covers. */
 const RATE_MS = 10_000
 
 /**
- * The newest events, oldest first. While paused nothing that is shown moves: what comes is counted and waits, and is shown at the
- * end of the pause, as far as it is kept.
+ * The newest events, oldest first. During a pause the visible lines do not move: new events are
+ * counted and buffered, and shown at the end of the pause as far as they were kept.
  */
 export class TailBuffer {
   items: readonly TailItem[] = []
   isPaused = false
-  /** Events that match and came since the pause began. */
+  /** The number of matching events since the pause began. */
   waiting = 0
   matched = 0
   leftOut = 0
@@ -76,7 +76,7 @@ export class TailBuffer {
     this.items = this.#cut([...this.items, ...items])
   }
 
-  /** Keeps the newest items; the first one says how many events came before. */
+  /** Keeps the newest items; the first item has the number of dropped events. */
   #cut(items: readonly TailItem[]): TailItem[] {
     if (items.length <= MOST) return [...items]
     const rest = items.slice(items.length - MOST + 1)
@@ -90,11 +90,11 @@ export class TailBuffer {
   }
 }
 
-/** Events that items stand for. */
+/** The number of events that items stand for. */
 const countOf = (items: readonly TailItem[]): number =>
   items.reduce((sum, item) => sum + (item.kind === 'gap' ? item.count : 1), 0)
 
-/** The events of one template, for a tail that is too fast to be read line by line. */
+/** The events of one template, for a tail that is too fast to read line by line. */
 export interface TemplateLine {
   readonly id: string
   readonly count: number

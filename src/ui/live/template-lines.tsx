@@ -11,11 +11,13 @@ const SHOWN = 200
 
 interface TemplateLinesProps {
   readonly items: readonly TailItem[]
-  /** Events that came in all. */
+  /** The number of all received events. */
   readonly matched: number
 }
 
-/** The newest events as one counting line a template, which stays readable however fast they come. */
+/**
+ * The newest events as one line with a count for each template, which stays readable at any rate.
+ */
 export function TemplateLines({ items, matched }: TemplateLinesProps) {
   const all = byTemplate(items)
   const lines = all.slice(0, SHOWN)

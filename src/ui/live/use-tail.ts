@@ -13,13 +13,16 @@ export interface Tail {
   readonly buffer: TailBuffer
   readonly fault: Fault | null
   readonly state: SocketState
-  /** Draws again after the buffer was changed by hand. */
+  /** Redraws after the buffer was changed. */
   readonly redraw: () => void
 }
 
 const MOST_ROWS = 300
 
-/** Follows the events of a line. A break, or a time in a hidden tab, goes on where it ended. */
+/**
+ * Follows the events of a query. After a lost connection or a hidden tab it resumes where it
+ * stopped.
+ */
 export function useTail(line: string): Tail {
   const buffer = useRef(new TailBuffer()).current
   const [, setTurn] = useState(0)
@@ -37,7 +40,7 @@ export function useTail(line: string): Tail {
       else watermark = told.watermark
       if (told.type !== 'tail:rows') return
       buffer.push(told, Date.now())
-      // Many messages between two frames are drawn once.
+      // Several messages between two frames are drawn once.
       cancelAnimationFrame(frame)
       frame = requestAnimationFrame(redraw)
     }
@@ -50,7 +53,7 @@ export function useTail(line: string): Tail {
         send(JSON.stringify(watermark === null ? { subscribe } : { subscribe, resume: watermark }))
       },
     })
-    // The rate falls when nothing comes.
+    // Redraws the falling rate when nothing arrives.
     const timer = setInterval(() => !document.hidden && redraw(), 1000)
     return () => {
       socket.close()

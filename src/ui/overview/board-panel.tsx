@@ -25,9 +25,9 @@ interface BoardPanelProps {
   readonly view: SavedView
   /** The range of the whole dashboard; null for the panel's own. */
   readonly range: Range | null
-  /** Changes when everything is asked again. */
+  /** Changes when all panels are to be reloaded. */
   readonly turn: number
-  /** What is beside the title. */
+  /** The controls beside the title. */
   readonly children: ComponentChildren
 }
 
@@ -35,11 +35,11 @@ interface ContentProps {
   readonly run: Run
   readonly runKey: string
   readonly params: URLSearchParams
-  /** The address in Explore, with another line or range. */
+  /** The address in Explore, with other parameters where given. */
   readonly explore: (patch: Readonly<Record<string, string>>) => string
 }
 
-/** A saved view, drawn: over time, its top values, a number, or its newest events. */
+/** A saved view as a panel: over time, its most frequent values, a number, or its newest events. */
 export function BoardPanel({ view, range, turn, children }: BoardPanelProps) {
   const params = new URLSearchParams(view.params)
   const own = { from: params.get('from') ?? 'now-1h', to: params.get('to') ?? 'now' }

@@ -11,20 +11,23 @@ interface Day {
 
 const DAY_MS = 86_400_000
 const WEEKS = 53
-/** Half a year, where no more has room. */
+/** The weeks on a narrow screen: half a year. */
 const WEEKS_NARROW = 26
 const NARROW = '(width < 1100px)'
 const STEPS = 4
-/** Every second one is named. */
+/** The labels of the rows; every second day is named. */
 const DAYS = ['Mon', '', 'Wed', '', 'Fri', '', 'Sun']
 
-/** The month that begins in a week; '' where none does. */
+/** The month that begins in a week; '' for none. */
 function monthOf(week: readonly { readonly ms: number }[]): string {
   const first = week.find(({ ms }) => new Date(ms).getUTCDate() === 1)
   return first === undefined ? '' : (day(first.ms, 'UTC').split(' ').at(-1) ?? '')
 }
 
-/** Occurrences a day, a column a week; a darker day has more. Days are those of UTC, as they are counted. */
+/**
+ * Occurrences per day, with a column for each week; a darker day has more. Days are UTC days, as
+ * they are counted.
+ */
 export function Calendar() {
   const isNarrow = matchMedia(NARROW).matches
   const weekCount = isNarrow ? WEEKS_NARROW : WEEKS

@@ -19,7 +19,7 @@ import { Problem } from '../shell/problem.js'
 const PATH = '/api/saved-views'
 const EVERY_MS = 60_000
 
-/** The panels that the user sees, those of all dashboards. */
+/** The panels of all dashboards that the user may see. */
 export function usePanels() {
   const list = usePaged<SavedView>(PATH, { limit: 200 })
   const panels = (list.items ?? []).filter(({ kind }) => kind !== 'view')
@@ -28,14 +28,17 @@ export function usePanels() {
 
 type Panels = ReturnType<typeof usePanels>
 
-/** What the dashboard of a panel is called. */
+/** The name of a panel's dashboard. */
 export const boardOf = ({ dashboard = '' }: SavedView): string => dashboard || 'Dashboard'
 
 interface DashboardProps extends Panels {
   readonly name: string
 }
 
-/** A dashboard: its panels are saved views, each leads to what it counts. They are asked again every minute. */
+/**
+ * A dashboard: its panels are saved views, each a link to its events. They are reloaded every
+ * minute.
+ */
 export function Dashboard({ name, panels, isLoaded, error, reload }: DashboardProps) {
   const [turn, setTurn] = useState(0)
   useEvery(EVERY_MS, () => setTurn((n) => n + 1))
@@ -76,7 +79,7 @@ export function Dashboard({ name, panels, isLoaded, error, reload }: DashboardPr
   )
 }
 
-/** The range in the address; without one each panel has its own. */
+/** The time range in the address; without one each panel has its own. */
 function givenRange(): Range | null {
   const { params } = place.value
   const from = params.get('from')
@@ -136,9 +139,11 @@ function fileOf(shown: readonly SavedView[]): string {
 }
 
 /**
- * A panel that is there already is left out, so that a file may be imported again, as after an import that broke off.
+ * Imports panels. One that exists already is left out, so that a file can be imported again after
+ * an interruption.
  *
- * @returns how many panels were created, and how many there were @throws SyntaxError, ApiError
+ * @returns the number of created panels, and that of all in the file
+ * @throws SyntaxError, ApiError
  */
 async function importPanels(file: File, here: readonly SavedView[]) {
   const parsed = JSON.parse(await file.text()) as { readonly panels?: unknown }

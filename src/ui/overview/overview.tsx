@@ -66,7 +66,7 @@ export function Overview() {
 const tabPath = (name: string | null): string =>
   name === null ? '/overview' : `/overview/${encodeURIComponent(name)}`
 
-/** The figures of the whole installation, live; each leads to the events that it counts. */
+/** The live figures of the whole installation; each is a link to the events that it counts. */
 function Now() {
   useEffect(followKpis, [])
   const now = kpis.value
@@ -91,7 +91,7 @@ function Now() {
   )
 }
 
-/** The 24 hours up to the end of a minute. */
+/** The 24 hours that end with a minute. */
 function lastDay(minute: number): Span {
   const toMs = minute * 60_000 + 60_000
   return { fromMs: toMs - DAY_MS, toMs }
@@ -138,7 +138,7 @@ const Tile = ({ name, value, unit = '', note, href, tone = '', title, children }
   </a>
 )
 
-/** @param change in per cent; 100 also when nothing was there before */
+/** @param change in per cent; 100 also when there was nothing before */
 function against(change: number, before: string): string {
   if (change === 100) return `more than ${before}`
   if (change >= 1000) return `${short(Math.round(1 + change / 100))} times ${before}`
@@ -148,7 +148,7 @@ function against(change: number, before: string): string {
 const inLast = (span: string, line: string): string =>
   pathWith('/explore', { q: line, from: `now-${span}`, to: 'now' })
 
-/** @param firing how many alerts fire, all of which were read; null when it is not known */
+/** @param firing the number of firing alerts, all of which are read; null when it is not known */
 function waiting(firing: number | null): string {
   if (firing === null) return 'none is unread'
   if (firing === 0) return 'nothing waits'

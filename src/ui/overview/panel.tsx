@@ -8,7 +8,7 @@ interface PanelProps {
   readonly class?: string
   /** The content of a panel, or the reason why there is none. */
   readonly of?: Loaded<unknown>
-  /** Whether what is to be shown is on its way. */
+  /** Whether the content is still loading. */
   readonly isWaiting?: boolean
   readonly children?: ComponentChildren
 }

@@ -14,7 +14,7 @@ import { Panel } from './panel.js'
 
 interface TopErrorsProps {
   readonly now: KpiSnapshot | null
-  /** Whether there is no connection that the figures come by. */
+  /** Whether the connection for the figures is lost. */
   readonly isLost: boolean
 }
 
@@ -149,7 +149,7 @@ export function Ledger({ minute }: { readonly minute: number }) {
   )
 }
 
-/** The applications that are worst; none are shown where sources belong to none. */
+/** The applications with the lowest health; hidden when no source belongs to an application. */
 export function Applications({ now }: { readonly now: KpiSnapshot }) {
   if (now.total_applications === 0) return null
   const unstable = now.top_unstable_apps.filter(
@@ -187,7 +187,7 @@ const inDay = (application: string, clause: string): string =>
     to: 'now',
   })
 
-/** The forecast, once there is one. */
+/** The forecast, when there is one. */
 export function Expected() {
   const loaded = useLoad('forecast', (signal) =>
     call<Snapshot>('/api/ai-insights/snapshot', { signal }),

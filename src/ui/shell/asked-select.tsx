@@ -6,12 +6,12 @@ interface AskedSelectProps {
   readonly value: string
   readonly options: readonly (readonly [value: string, text: string])[]
   readonly isDisabled?: boolean
-  /** What the choice of a value does, in words. */
+  /** What choosing a value does, in words. */
   readonly sure: (chosen: string) => string
   readonly onSure: (chosen: string) => void
 }
 
-/** A list whose choice is carried out after one more press, because an arrow key chooses already. */
+/** A list whose choice needs a confirmation, because an arrow key selects a value at once. */
 export function AskedSelect({ label, options, value, sure, onSure, ...rest }: AskedSelectProps) {
   const [chosen, setChosen] = useState<string | null>(null)
   const select = useRef<HTMLSelectElement>(null)

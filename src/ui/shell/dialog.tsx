@@ -9,7 +9,7 @@ interface DialogProps {
   readonly children: ComponentChildren
 }
 
-/** A form or a text before everything else; Escape closes it. */
+/** A modal form or text; Escape closes it. */
 export function Dialog({ title, onClose, onCancel, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   useLayoutEffect(() => dialog.current?.showModal(), [])

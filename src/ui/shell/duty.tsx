@@ -9,7 +9,7 @@ import { Mark } from './mark.js'
 import { Notice } from './notice.js'
 import { TurnOnFactor } from './second-factor.js'
 
-/** What a user has to do before anything else is answered. */
+/** The form of an obligation that the user must meet before anything else. */
 export const Duty = () => (
   <main class="log-in">
     <div class="ways">
@@ -74,12 +74,12 @@ function NewPassword() {
   )
 }
 
-/** As many bits as five random words of a list of 7,776 have. */
+/** The strength of five random words from a list of 7,776. */
 const STRONG_BITS = 65
 
 /**
- * A rough strength, in bits: characters that repeat one of the two before them, or follow it in order, count little. The service
- * knows common passwords and has the last word.
+ * A rough strength in bits: characters that repeat one of the two before them, or follow it in
+ * order, count little. The service checks for common passwords and decides.
  */
 function strengthOf(text: string): number {
   const codes = Array.from(text, (char) => char.codePointAt(0) ?? 0)

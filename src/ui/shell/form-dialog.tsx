@@ -7,20 +7,20 @@ import { formTexts } from './form.js'
 
 interface FormDialogProps {
   readonly title: string
-  /** What its button says. */
+  /** The text of the submit button. */
   readonly action: string
   readonly isReady?: boolean
   readonly onClose: () => void
-  /** Gives what is wrong with the texts, or rejects with what the service says. */
+  /** Returns the fault in the texts, or rejects with the service's error. */
   readonly onSubmit: (text: (name: string) => string) => string | Promise<unknown>
   readonly children: ComponentChildren
-  /** What can be done instead. */
+  /** An alternative to submitting. */
   readonly instead?: ComponentChildren
 }
 
 const DROPS = 'Escape once more drops what you typed.'
 
-/** Fields before everything else, which are sent once or left; Escape asks before it drops what is typed. */
+/** A modal form that is sent once; Escape asks before it discards what was typed. */
 export function FormDialog(props: FormDialogProps) {
   const { title, action, isReady = true, onClose, onSubmit, children, instead } = props
   const [problem, setProblem] = useState('')

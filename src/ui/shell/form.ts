@@ -1,4 +1,4 @@
-/** The texts of a form by their names; '' for what is missing. */
+/** Reads the texts of a form by name; '' for a missing one. */
 export function formTexts(form: EventTarget | null): (name: string) => string {
   const data = form instanceof HTMLFormElement ? new FormData(form) : new FormData()
   return (name) => {

@@ -4,7 +4,7 @@ interface ImportButtonProps {
   readonly onFile: (file: File) => void
 }
 
-/** Chooses a JSON file; the same one may be chosen again. */
+/** A button that chooses a JSON file; the same file can be chosen again. */
 export const ImportButton = ({ onFile }: ImportButtonProps) => (
   <label class="button">
     <Icon name="upload" size={14} /> Import

@@ -18,18 +18,18 @@ const NAMES: Readonly<Record<string, string>> = {
   PageUp: 'PgUp',
   'mod+k': 'Ctrl K',
 }
-/** The rows bring theirs when they come. */
+/** The pause between updates, because rows register their keys later. */
 const REDRAW_MS = 300
 const keyText = (key: string): string => NAMES[key] ?? key
 
-/** The list of the keys that work on the present screen. */
+/** The help: the keys of the current screen. */
 export function KeysHelp() {
   const dialog = useRef<HTMLDialogElement>(null)
   const [, redraw] = useState(0)
   useEvery(REDRAW_MS, () => redraw((n) => n + 1))
   useLayoutEffect(() => {
     dialog.current?.showModal()
-    // The button at the end gets the focus, and the list is scrolled back to its start.
+    // The button at the end gets the focus, so the list is scrolled back to its start.
     dialog.current?.scrollTo(0, 0)
   }, [])
   const close = (): void => {

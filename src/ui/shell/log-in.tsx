@@ -17,7 +17,7 @@ interface Ways {
 
 const LOCAL: Ways = { password: true, providers: [] }
 
-/** By code: why a log-in at a provider failed, and why the user must log in again. */
+/** Why a login at a provider failed, or why the user must log in again, by code. */
 const FAULTS: Readonly<Record<string, string>> = {
   log_in: 'Your session has ended. Log in, and you are back where you were.',
   oidc_failed: 'The log-in at the provider failed or took too long. Try again.',
@@ -122,7 +122,7 @@ function PasswordForm() {
   )
 }
 
-/** The attribute of a field for a password. */
+/** The type attribute of a password field. */
 export const typeOf = (isShown: boolean): { type: 'text' } | { type: 'password' } => ({
   type: isShown ? 'text' : 'password',
 })

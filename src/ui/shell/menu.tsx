@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 interface MenuProps {
-  /** Names the button, for the eye or at least for a screen reader. */
+  /** The name of the button, visible or for screen readers. */
   readonly label: string
   readonly face: ComponentChildren
   readonly class?: string
@@ -10,7 +10,7 @@ interface MenuProps {
   readonly children: (close: () => void) => ComponentChildren
 }
 
-/** A button that opens a panel beneath it; Escape and a press elsewhere close it. */
+/** A button that opens a panel below it; Escape and a click elsewhere close it. */
 export function Menu({ label, face, align = 'end', children, class: name = '' }: MenuProps) {
   const [isOpen, setOpen] = useState(false)
   const root = useRef<HTMLDivElement>(null)

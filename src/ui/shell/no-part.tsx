@@ -1,12 +1,12 @@
 import { Icon } from '../lib/icon.js'
 
 interface NoPartProps {
-  /** The screen that has no such part. */
+  /** The path of the screen. */
   readonly path: string
   readonly name: string
 }
 
-/** What an address shows that names no part of a screen, or one that the role of the user does not have. */
+/** The content at an address whose part does not exist or is not permitted to the user's role. */
 export const NoPart = ({ path, name }: NoPartProps) => (
   <div class="nothing">
     <Icon name="circle-help" size={22} />

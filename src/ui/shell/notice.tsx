@@ -10,7 +10,7 @@ interface Said {
 const said = signal<Said>({ text: '', kind: 'done' })
 let timer = 0
 
-/** Says for a few seconds what has happened. */
+/** Shows a message for a few seconds. */
 export function notice(text: string, kind: Said['kind'] = 'done'): void {
   said.value = { text, kind }
   clearTimeout(timer)

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 
 import type { Draft } from '../incidents/incident-answers.js'
 
-/** Which dialogs are shown; the dialogs themselves are loaded then. */
+/** Which dialogs are open; their scripts are loaded on demand. */
 export const isPaletteOpen = signal(false)
 export const areKeysOpen = signal(false)
 /** The incident that is about to be opened. */
@@ -14,7 +14,7 @@ interface Exporting {
   readonly total: number | null
   readonly cancel: () => void
 }
-/** The export that is under way. */
+/** The running export. */
 export const exporting = signal<Exporting | null>(null)
 
 export const openPalette = (): void => {
@@ -25,6 +25,6 @@ export const openKeys = (): void => {
   areKeysOpen.value = true
 }
 
-/** Whether a dialog is on its way: what is typed meanwhile is not meant for the page. */
+/** Whether a dialog is loading; keys typed meanwhile are not meant for the page. */
 export const isDialogOpening = (): boolean =>
   isPaletteOpen.value || areKeysOpen.value || draft.value !== null

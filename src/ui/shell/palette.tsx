@@ -30,7 +30,7 @@ const setTheme = (value: 'light' | 'dark' | 'auto') => () => {
 
 const MOST_KNOWN = 200
 
-/** Saved views, sources, alert rules and the most frequent templates, as the service has them. */
+/** Loads saved views, sources, alert rules and the most frequent templates. */
 async function findKnown(signal: AbortSignal): Promise<readonly Command[]> {
   const [views, sources, rules, templates] = await Promise.all([
     call<{ readonly items: readonly SavedView[] }>(`/api/saved-views?limit=${MOST_KNOWN}`, {
@@ -102,7 +102,7 @@ const newIncident: Command = {
   },
 }
 
-/** Parts of screens and what can be made in them, which are too many to be listed before something is typed. */
+/** Parts of screens and actions in them, which are listed only after something is typed. */
 const parts = (): readonly Command[] => [
   ...toTabs('Alerts', 'bell', ALERT_TABS),
   ...toTabs('Sources', 'database', SOURCE_TABS),
@@ -164,12 +164,12 @@ function commands(typed: string, known: readonly Command[]): readonly Command[] 
   return [...found.slice(0, MOST_FOUND), search]
 }
 
-/** Everything that can be gone to or done, by a few letters. */
+/** The command palette: finds screens and actions by a few letters. */
 export function Palette() {
   const dialog = useRef<HTMLDialogElement>(null)
   const [typed, setTyped] = useState('')
   const [chosen, setChosen] = useState(0)
-  // It opens before the next key comes, so that no letter is lost.
+  // Opens before the next key event, so that no letter is lost.
   useLayoutEffect(() => dialog.current?.showModal(), [])
   const known = useLoad('known', findKnown).value ?? []
   const found = commands(typed.trim(), known)

@@ -4,7 +4,7 @@ type Priority = (typeof PRIORITIES)[number]
 interface PriorityChoiceProps {
   readonly chosen: Priority
   readonly onChoose: (priority: Priority) => void
-  /** What it is for, where that is not plain. */
+  /** What the priority is for, if that is not obvious. */
   readonly what?: string
   readonly isSmall?: boolean
   readonly isDisabled?: boolean

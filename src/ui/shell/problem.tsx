@@ -1,19 +1,19 @@
 import { ApiError, told } from '../lib/api.js'
 
 interface ProblemProps {
-  /** What was asked. */
+  /** The request that failed. */
   readonly of: { readonly error: unknown; readonly reload: () => void }
-  /** The noun of something that is opened by its id, for the message that there is none with this id. */
+  /** The noun of a record that is opened by its id, for the message that it does not exist. */
   readonly what?: string
 }
 
-/** What went wrong with a question, with a button that asks it again; nothing when it went well. */
+/** The error of a request with a button to retry; nothing after a success. */
 export function Problem({ of: { error, reload }, what }: ProblemProps) {
   if (error === null) return null
   const isMissing =
     what !== undefined &&
     error instanceof ApiError &&
-    // An id of the wrong form (422) names nothing either.
+    // An invalid id (422) does not name a record either.
     (error.status === 404 || error.status === 422)
   if (isMissing) return <p class="problem">There is no such {what}.</p>
   return (

@@ -1,9 +1,9 @@
 import { encode } from 'uqr'
 
-/** A QR code has four white squares around it (ISO/IEC 18004). */
+/** The quiet zone of a QR code in modules (ISO/IEC 18004). */
 const BORDER = 4
 
-/** A text as a QR code: dark squares on white in both themes, because many apps read no light ones. */
+/** A text as a QR code, dark on white in both themes, because many apps cannot read light ones. */
 export function QrCode({ text, label }: { readonly text: string; readonly label: string }) {
   const { size, data } = encode(text, { border: BORDER })
   const squares = data.flatMap((row, y) =>

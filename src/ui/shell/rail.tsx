@@ -3,11 +3,11 @@ import { addressOf, place } from '../lib/router.js'
 import { Mark } from './mark.js'
 import { SCREENS } from './screens.js'
 
-/** The time range means the same on every screen. */
+/** The parameters that all screens share, such as the time range. */
 const kept = (): URLSearchParams =>
   new URLSearchParams([...place.value.params].filter(([name]) => /^(?:from|to)$/.test(name)))
 
-/** An event alone is shown in Explore. */
+/** The address of a single event belongs to Explore. */
 const isOf = (screen: string, path: string): boolean =>
   path.startsWith(screen) || (screen === '/explore' && path.startsWith('/events/'))
 

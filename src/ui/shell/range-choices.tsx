@@ -9,7 +9,7 @@ interface RangeChoicesProps {
   readonly onChoose: (range: Range) => void
 }
 
-/** The usual spans of time, and a form for any other. */
+/** The usual time ranges, and a form for any other. */
 export function RangeChoices({ range, close, onChoose }: RangeChoicesProps) {
   const [from, setFrom] = useState(range.from)
   const [to, setTo] = useState(range.to)

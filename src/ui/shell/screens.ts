@@ -1,11 +1,11 @@
 import type { IconName } from '../lib/icon-names.js'
 
-/** A screen that the rail leads to. */
+/** A screen in the navigation rail. */
 export interface ScreenLink {
   readonly path: string
   readonly name: string
   readonly icon: IconName
-  /** Pressed after `g`. */
+  /** The second key of its shortcut, after `g`. */
   readonly key: string
 }
 

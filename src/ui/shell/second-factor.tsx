@@ -10,7 +10,7 @@ const PATH = '/api/auth/second-factor'
 
 interface Key {
   readonly secret: string
-  /** `otpauth:`, which opens the app on a phone. */
+  /** An `otpauth:` URI, which opens the app on a phone. */
   readonly uri: string
 }
 
@@ -19,14 +19,16 @@ export interface Codes {
 }
 
 interface TurnOnProps {
-  /** Called when the recovery codes were seen. */
+  /** Called when the user has seen the recovery codes. */
   readonly onDone: () => void
   readonly onCancel: () => void
-  /** What leaving it is called. */
+  /** The text of the cancel button. */
   readonly cancel: string
 }
 
-/** Turns on the second factor of the user: the password, the key for the app, a code of the app, the recovery codes. */
+/**
+ * Turns on the user's second factor: password, key for the app, a code of the app, recovery codes.
+ */
 export function TurnOnFactor({ onDone, onCancel, cancel }: TurnOnProps) {
   const [key, setKey] = useState<Key | null>(null)
   const [codes, setCodes] = useState<Codes | null>(null)

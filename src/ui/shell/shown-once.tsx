@@ -8,7 +8,7 @@ interface ShownOnceProps {
   readonly onClose: () => void
 }
 
-/** A key or a token that was made: nobody can be shown it again. */
+/** A new key or token, which cannot be shown again. */
 export const ShownOnce = ({ title, secret, onClose }: ShownOnceProps) => (
   <Dialog title={title} onClose={onClose}>
     <p>

@@ -19,19 +19,19 @@ interface HealthReply {
 }
 
 interface Seen {
-  /** Null when the question had no answer. */
+  /** Null when the request failed. */
   readonly health: HealthReply | null
   readonly openAlerts: number
   readonly ledger: LedgerReply | null
   readonly atMs: number
 }
 
-/** What was seen last, by whichever screen is open. */
+/** The last status, shared by all screens. */
 const seen = signal<Seen | null>(null)
 
 const EVERY_MS = 10_000
 
-/** Asks for the figures of the top bar now: at its intervals, and at once after a change of them. */
+/** Loads the figures of the top bar, periodically and at once after a change. */
 export async function look(): Promise<void> {
   const [health, kpis, ledger] = await Promise.allSettled([
     call<HealthReply>('/api/monitoring/health'),

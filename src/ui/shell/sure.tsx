@@ -2,12 +2,12 @@ import { useState } from 'preact/hooks'
 
 interface SureProps {
   readonly label: string
-  /** What the second press does, in words. */
+  /** What the confirmation does, in words. */
   readonly sure: string
   readonly onSure: () => void
 }
 
-/** Asks once more before something that can't be taken back. */
+/** A button that asks for confirmation before something that cannot be undone. */
 export function Sure({ label, sure, onSure }: SureProps) {
   const [isAsking, setAsking] = useState(false)
   return (
@@ -24,7 +24,7 @@ export function Sure({ label, sure, onSure }: SureProps) {
           {sure}
         </button>
       )}{' '}
-      {/* The same button before and after, so that it keeps the focus. */}
+      {/* The same button element before and after, so that it keeps the focus. */}
       <button type="button" class="quiet" onClick={() => setAsking(!isAsking)}>
         {isAsking ? 'Keep' : label}
       </button>

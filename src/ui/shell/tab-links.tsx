@@ -7,7 +7,7 @@ export interface TabLink {
   readonly path: string
   readonly name: string
   readonly role: User['role']
-  /** What else it has, by which it is found. */
+  /** Further words by which the palette finds it. */
   readonly also?: string
 }
 
@@ -15,17 +15,17 @@ interface TabLinksProps {
   readonly label: string
   readonly tabs: readonly TabLink[]
   readonly path: string
-  /** What stands behind the name of a tab. */
+  /** A badge after the name of a tab. */
   readonly badge?: (path: string) => ComponentChildren
 }
 
-/** The parts of a screen, those that the user may see. */
+/** The tabs of a screen that the user may open. */
 export function TabLinks({ label, tabs, path, badge }: TabLinksProps) {
   const root = useRef<HTMLElement>(null)
-  // On a narrow screen they are scrolled sideways.
+  // On a narrow screen the tabs scroll sideways.
   useEffect(
     () => root.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' }),
-    // What stands behind a name comes later.
+    // Badges appear later.
     [path, tabs.filter((tab) => badge?.(tab.path)).length],
   )
   return (

@@ -1,6 +1,6 @@
 import type { TabLink } from './tab-links.js'
 
-/* The parts of screens, which stand above them and are found by their names. */
+/* The tabs of screens; the palette finds them by name. */
 
 export const ALERT_TABS: readonly TabLink[] = [
   { path: '/alerts', name: 'Alerts', role: 'viewer' },

@@ -9,11 +9,11 @@ const RangeChoices = lazy(async () => (await import('../later.js')).RangeChoices
 
 interface TimeRangeProps {
   readonly range: Range
-  /** Reads everything again. */
+  /** Loads everything again. */
   readonly onRefresh: () => void
 }
 
-/** Chooses the span of time that a screen shows. */
+/** Chooses the time range of a screen. */
 export function TimeRange({ range, onRefresh }: TimeRangeProps) {
   const move = (change: (span: Span, width: number) => Span): void => {
     const span = toSpan(range, Date.now())

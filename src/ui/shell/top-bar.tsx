@@ -17,7 +17,7 @@ interface TopBarProps {
   readonly children?: ComponentChildren
 }
 
-/** The head of every screen: its name, its own controls, and what is the same everywhere. */
+/** The header of every screen: its name, its own controls, and those of all screens. */
 export function TopBar({ title, children }: TopBarProps) {
   const zoneName = zone.value === '' ? 'Local' : zone.value.replaceAll('_', ' ')
   return (

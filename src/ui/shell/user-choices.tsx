@@ -10,7 +10,7 @@ const THEMES = [
   { value: 'dark', icon: 'moon', label: 'Dark' },
 ] as const
 
-/** Who is logged in, the theme, the keys and the log-out. */
+/** The user menu: the account, the theme, the keys and logging out. */
 export const UserChoices = ({ close }: { readonly close: () => void }) => (
   <>
     <p class="who">

@@ -6,7 +6,7 @@ interface WhenProps {
   readonly as?: 'ago' | 'time'
 }
 
-/** A time in short; the whole of it is shown on hovering. */
+/** A short time; the tooltip has the full one. */
 export function When({ at, as = 'time' }: WhenProps) {
   if (at === null) return <span class="note">never</span>
   const ms = Date.parse(at)

@@ -30,7 +30,7 @@ interface ReplayReply {
   readonly skipped: number
 }
 
-/** Why messages are refused, in words. */
+/** The reasons of dead letters, in words. */
 const REASONS: Readonly<Record<string, string>> = {
   invalid_json: 'Not JSON',
   invalid_event: 'A field has a wrong form',
@@ -46,7 +46,7 @@ const REASONS: Readonly<Record<string, string>> = {
 
 const MOST = 200
 const MOST_NAMES = 4
-/** Characters of a record; to edit it, all of them are there. */
+/** The most characters of a record that are shown; the edit form has all. */
 const MOST_SHOWN = 4000
 
 const nameOf = ({ source }: Letter): string => (source === '' ? '(no source)' : source)
@@ -64,7 +64,7 @@ export function DeadLetters() {
     call<LetterPage>(pathWith('/api/monitoring/dead-letters', { limit: MOST }), { signal }),
   )
   const { value } = loaded
-  // The letter that had the focus may be gone.
+  // The dead letter with the focus may have been removed.
   useLayoutEffect(() => {
     if (revision > 0 && document.activeElement === document.body)
       takeFocus(document.querySelector('.letters button'))

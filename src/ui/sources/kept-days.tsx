@@ -5,7 +5,7 @@ import { may } from '../lib/session.js'
 import { AskedSelect } from '../shell/asked-select.js'
 import { notice } from '../shell/notice.js'
 
-/** What can be chosen. */
+/** The choices of retention. */
 const CHOICES = {
   1: '1 day',
   3: '3 days',
@@ -31,7 +31,7 @@ interface KeptDaysProps {
 
 const OPTIONS = [['', 'default'], ...Object.entries(CHOICES)] as const
 
-/** The retention of a source, which an admin changes. */
+/** The retention of a source, which admins can change. */
 export function KeptDays({ name, days, onChanged }: KeptDaysProps) {
   if (!may('admin')) return <>{days === null ? '' : `${days} d`}</>
   const keep = (after: number | null): void => {

@@ -25,7 +25,7 @@ interface KeyRow {
 const agoOf = (at: string | null): string =>
   at === null ? 'never' : ago(Date.parse(at), Date.now())
 
-/** The keys that may send, with a way to make and to end one. */
+/** The ingest keys, which can be created and deleted. */
 export function Keys() {
   const list = usePaged<KeyRow>('/api/ingest-keys', { limit: 100 })
   const [isMaking, setMaking] = useState(false)

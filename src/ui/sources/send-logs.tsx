@@ -15,7 +15,7 @@ interface NewKey {
   readonly key: string
 }
 
-/** Where the service says that its collector is. */
+/** The address of the collector as the service reports it. */
 interface Collector {
   readonly collector_url?: string
   readonly collector_port?: number
@@ -23,14 +23,17 @@ interface Collector {
 
 const names = Object.keys(SHIPPERS).filter((name): name is ShipperName => name in SHIPPERS)
 
-/** What serves the page with TLS is a proxy, which serves the collector under the same name unless COLLECTOR_URL says another. */
+/**
+ * If the page is served with TLS, a proxy serves it, and the collector has the same name unless
+ * COLLECTOR_URL is set.
+ */
 function addressOf({ collector_url: url, collector_port: port }: Collector): string {
   if (url !== undefined) return url
   const isProxied = location.protocol === 'https:' || port === undefined
   return isProxied ? location.origin : `http://${location.hostname}:${port}`
 }
 
-/** How to send logs, with a key that works and a count of what came in since. */
+/** Instructions for sending logs, with a working key and a count of received messages. */
 export function SendLogs() {
   const [made, setMade] = useState<NewKey | null>(null)
   const [typed, setTyped] = useState<string | null>(null)

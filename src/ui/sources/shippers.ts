@@ -9,7 +9,7 @@ interface Shipper {
   readonly text: (target: Target) => string
 }
 
-/** What sends logs, with its whole configuration. */
+/** The shippers with their complete configurations. */
 export const SHIPPERS = {
   curl: {
     name: 'curl',

@@ -20,11 +20,11 @@ interface SourceTableProps {
   readonly sources: readonly SourceRow[]
   /** How many messages each source had in the last 24 hours, repeats included. */
   readonly counts: Counts | null
-  /** Those of them that are errors. */
+  /** The number of errors among them. */
   readonly errors: Counts | null
-  /** Those of the last time. */
+  /** The counts of the most recent time. */
   readonly recent: Counts | null
-  /** How long that is. */
+  /** The length of that time. */
   readonly recentS: number
   readonly onChanged: () => void
 }

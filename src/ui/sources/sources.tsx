@@ -17,7 +17,7 @@ import { SendLogs } from './send-logs.js'
 import { SourceTable, type Counts, type SourceRow } from './source-table.js'
 import { Problem } from '../shell/problem.js'
 
-/** Where events come from, how to send them, and what could not be stored. */
+/** The screen Sources: the sources, how to send logs, and dead letters. */
 export function SourcesScreen() {
   const { path } = place.value
   useEffect(followKpis, [])
@@ -52,7 +52,7 @@ function Content({ path }: { readonly path: string }) {
 }
 
 const EVERY_MS = 5000
-/** Sources that are shown. */
+/** The most sources that are shown. */
 const MOST = 1000
 const DAY_MS = 86_400_000
 const RECENT_S = 300
@@ -64,7 +64,7 @@ interface StatsReply {
   }[]
 }
 
-/** Occurrences of the last time by source. */
+/** The occurrences of the most recent time by source. */
 const useCounts = (spanMs: number, q: string, asked: string) =>
   useLoad(`counts ${spanMs} ${q} ${asked}`, async (signal): Promise<Counts> => {
     // Rollups count whole seconds.
@@ -78,7 +78,7 @@ const useCounts = (spanMs: number, q: string, asked: string) =>
 function AllSources() {
   const [revision, setRevision] = useState(0)
   const refresh = (): void => setRevision((n) => n + 1)
-  // The first event of all shows at once, and what follows by and by.
+  // The first event appears at once, later ones periodically.
   const hasEvents = (kpis.value?.total_occurrences ?? 0) > 0
   useEvery(EVERY_MS, refresh)
   const sources = useLoad(`sources ${revision} ${hasEvents}`, (signal) =>

@@ -31,9 +31,9 @@ const stemOf = (name: string): string =>
     .replaceAll(/[^\w.-]+/g, '-')
     .slice(0, 60)
 
-/** Explore with the events of a file, which may be years old. */
+/** The address in Explore of a file's events, which may be years old. */
 function eventsOf({ source_name: source, time_span: span }: UploadReply): string {
-  // The range of one event has to end after it begins.
+  // A range must end after it begins, even for a single event.
   const range =
     span === undefined
       ? { from: 'now-30d', to: 'now' }
@@ -41,14 +41,17 @@ function eventsOf({ source_name: source, time_span: span }: UploadReply): string
   return addressOf('/explore', new URLSearchParams({ q: clauseLine('source', source), ...range }))
 }
 
-/** What keeps files from being taken in; empty for nothing. */
+/** Why files cannot be uploaded; '' when they can. */
 function problemOf(chosen: File, count: number): string {
   if (chosen.size > MOST_BYTES)
     return 'A file may have 10 MB at most; send a larger one to the collector.'
   return count > 1 ? `Files are taken in one at a time: ${chosen.name} is the first.` : ''
 }
 
-/** Takes in a file that is dropped anywhere on the screen, or chosen: the browser would leave the page for one that misses. */
+/**
+ * Uploads a file that is chosen or dropped anywhere on the screen: a file dropped elsewhere would
+ * make the browser leave the page.
+ */
 export function Upload() {
   const [file, setFile] = useState<File | null>(null)
   const [isOver, setOver] = useState(false)

@@ -21,7 +21,7 @@ interface StatsReply {
   readonly group_count: number
 }
 
-/** A template with what it counts in a time range. */
+/** A template with its counts in a time range. */
 export interface Counted {
   readonly id: string
   readonly count: number
@@ -29,36 +29,36 @@ export interface Counted {
   readonly series: readonly number[]
   /** Null for events without a template. */
   readonly template: Template | null
-  /** What the analysis of the last days says of it. */
+  /** Its change according to the analysis of the last days. */
   readonly change: TemplateChange['change'] | null
 }
 
 export interface Templates {
   readonly rows: readonly Counted[]
-  /** How many there are in the range. */
+  /** The number of templates in the range. */
   readonly known: number
-  /** From how many of them, the most frequent ones, the rows were chosen. */
+  /** The number of most frequent templates from which the rows were chosen. */
   readonly compared: number
   readonly total: number
-  /** When the first of all templates was seen; what is as old as the installation is not new. */
+  /** When the first of all templates was seen; a template of that age is not new. */
   readonly firstMs: number
 }
 
 export type InOrder = (a: Counted, b: Counted) => number
 
 const STEPS = 48
-/** The templates that are listed. A question for series answers for as many groups. */
+/** The most templates that are listed, which is the most groups of a query with series. */
 const MOST = 100
-/** The templates that are put in order: a question without series answers for as many groups. */
+/** The most templates that are sorted, which is the most groups of a query without series. */
 const COMPARED = 1000
 const TEXTS = 200
 const PATH = '/api/logs/meta/templates'
 
-/** Counts are by whole seconds. */
+/** The step of the series in whole seconds. */
 const stepOf = ({ span }: Run): number =>
   Math.max(1, Math.ceil((span.toMs - span.fromMs) / 1000 / STEPS))
 
-/** @param inOrder which ones come first; null for the most frequent */
+/** @param inOrder the order; null for the most frequent first */
 export async function askTemplates(
   run: Run,
   inOrder: InOrder | null,
@@ -107,7 +107,7 @@ const askGroups = (
     { signal },
   )
 
-/** The most frequent templates at once, and those of the others that are asked for. */
+/** The most frequent templates, and the texts of the others on demand. */
 async function textsOf(
   groups: readonly Group[],
   signal: AbortSignal,
@@ -155,7 +155,11 @@ function seriesOf({ series = [] }: Group, run: Run): readonly number[] {
   return counts
 }
 
-/** What is new, has come back, grown or vanished. @returns nothing before the first analysis */
+/**
+ * The templates that are new, reappeared, grew or vanished.
+ *
+ * @returns an empty map before the first analysis
+ */
 async function changesOf(signal: AbortSignal) {
   const snapshot = await call<Snapshot>('/api/ai-insights/snapshot', { signal }).catch(() => null)
   const all = snapshot?.emerging_templates ?? []

@@ -33,7 +33,7 @@ interface NoteOfProps {
   readonly note: Note | null
 }
 
-/** What people want others to know of a template. */
+/** The note of users on a template. */
 export function NoteOf({ id, note: given }: NoteOfProps) {
   const [note, setNote] = useState(given)
   useEffect(() => setNote(given), [given])

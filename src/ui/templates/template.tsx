@@ -35,7 +35,10 @@ interface Detail extends Template {
   readonly corrections: readonly Correction[]
 }
 
-/** The page of one template: its counts by hour, its hosts, the values of its variables, and its newest events. */
+/**
+ * The screen of one template: its counts by hour, its hosts, the values of its variables, and its
+ * newest events.
+ */
 export function TemplateScreen({ id }: { readonly id: string }) {
   const { params } = place.value
   const range = currentRange()
@@ -202,7 +205,7 @@ function Variables({ detail }: { readonly detail: Detail }) {
   )
 }
 
-/** The words before a variable, by which a reader finds it. */
+/** The words before a variable, which identify it for the reader. */
 function before(text: string, index: number): string {
   const constant = text.split('<*>')[index]?.trim() ?? ''
   return constant === '' ? '∗' : `… ${constant.slice(-40)} ∗`

@@ -20,7 +20,7 @@ import { Problem } from '../shell/problem.js'
 
 interface Order {
   readonly name: string
-  /** The rows that are listed when there are more. */
+  /** Which rows are listed when there are more. */
   readonly listed: string
   readonly by: InOrder | null
 }
@@ -44,7 +44,7 @@ const ORDERS = {
 type OrderName = keyof typeof ORDERS
 const isOrder = (name: string | null): name is OrderName => name !== null && name in ORDERS
 
-/** The kinds of messages in a time range: what is constant in them, how often they come, since when. */
+/** The templates of a time range with their counts and first occurrences. */
 export function Templates() {
   const { params } = place.value
   const line = params.get('q') ?? ''
@@ -131,7 +131,7 @@ export function Templates() {
   )
 }
 
-/** To the next link of the list, or the one before; to the first when none has the focus. */
+/** Moves the focus to the next link of the list or the one before, or to the first. */
 function moveFocus(by: 1 | -1): void {
   const links = [...document.querySelectorAll<HTMLAnchorElement>('.template-list a')]
   const at = links.findIndex((link) => link === document.activeElement)
@@ -141,7 +141,7 @@ function moveFocus(by: 1 | -1): void {
 interface ListProps {
   readonly rows: readonly Counted[]
   readonly total: number
-  /** A template that was first seen from here on is new. */
+  /** A template that was first seen after this time is new. */
   readonly newFromMs: number
   readonly params: URLSearchParams
 }
@@ -202,7 +202,7 @@ function Row({ row, total, newFromMs, params }: RowProps) {
   )
 }
 
-/** The priority, and how sure the model is of it. */
+/** The priority and its confidence. */
 const Sure = ({ template: { priority, confidence, model_version: by } }: SureProps) => (
   <span class="sure">
     <span class={`badge ${priority.toLowerCase()}`}>{priority}</span>{' '}

@@ -31,7 +31,7 @@ import { intern, seedHi, seedLo, wordHash } from './words'
 @external('env', 'templateOf')
 declare function templateOf(lo: u32, hi: u32): u32
 
-/** A template is mined from this many bytes of a message. */
+/** The most bytes of a message that the miner reads. */
 const MINED_BYTES: usize = 16_384
 
 let rowCapacity: u32 = 4096
@@ -71,7 +71,7 @@ class Places {
   words: usize = 0
   wordCapacity: u32 = 0
   count: u32 = 0
-  /** 1 + the place in the dictionary, by word; 0 for a word that is not in it. */
+  /** 1 + the index in the dictionary, by word; 0 for a word that is not in it. */
   placeOf: usize = 0
   placeCapacity: u32 = 0
 }
@@ -115,7 +115,7 @@ export let environmentWord: u32 = 0
 export let eventType: u32 = 0
 export let severity: u32 = 0
 let isAscii = true
-/** The texts of the record that are no columns; see RECORD_TEXTS in `layout.ts`. */
+/** The texts of the record that are not columns; see RECORD_TEXTS in `layout.ts`. */
 const ATTRIBUTE_NAMES: u32 = 6
 const TAGS_JSON: u32 = 7
 const IDENTITY: u32 = 8
@@ -227,7 +227,7 @@ function addPlace(places: Places, word: u32): u32 {
 
 let keepsRepeats = false
 
-/** Makes each message a row of its own. */
+/** Turns deduplication off, so that each message gets a row of its own. */
 export function keepRepeats(): void {
   keepsRepeats = true
 }
@@ -301,13 +301,13 @@ function recordHash(at: usize, length: usize): u64 {
   return finish(h)
 }
 
-/** The most ignored tags. */
+/** The most tags that deduplication ignores. */
 const MAX_IGNORED: u32 = 64
 /** Hashes of their names. */
 const ignored: usize = memory.data(64 * 8)
 let ignoredCount: u32 = 0
 
-/** Lets a tag of this name not count for what identifies an event. */
+/** Makes deduplication ignore tags with this name. */
 export function ignoreTag(at: usize, length: usize): void {
   if (ignoredCount == MAX_IGNORED) unreachable()
   store<u64>(ignored + ignoredCount * 8, hashRange(startHash(), at, length))
@@ -378,7 +378,7 @@ function namesWord(row: u32): u32 {
   }
   data.length += valueBytes
   attributeValues.rows = row + 1
-  // Called last, because it may move the words, one of which may be the tags.
+  // Called last, because it may move the words, and the tags may be one of them.
   return intern(joinedNames.ptr, nameBytes)
 }
 
@@ -455,7 +455,7 @@ function mine(row: u32, at: usize, textLength: usize): u32 {
   return no
 }
 
-/** Empties the cache of signatures, because templates have other numbers. */
+/** Empties the cache of signatures, because templates were renumbered. */
 export function forgetSignatures(): void {
   memory.fill(signatures, 0, SIGNATURE_BUCKETS * 48)
 }

@@ -104,7 +104,7 @@ export function readChain(from: usize, end: usize, listed: bool): void {
   if (kind < VALUE) hashWords(listed)
 }
 
-/** Hashes the tokens that are no values. */
+/** Hashes the tokens that are not values. */
 function hashWords(listed: bool): void {
   const end = CHAIN_TOKENS + chainCount * TOKEN_BYTES
   for (let at = CHAIN_TOKENS; at < end; at += TOKEN_BYTES) {
@@ -181,7 +181,10 @@ function push(kind: u32, from: usize, to: usize): void {
   chainCount++
 }
 
-/** Finds chains that the text around them makes a value (URL, path, address) or a name (`x1=`, `a12::b`). */
+/**
+ * Finds chains that are a value (URL, path, address) or a name (`x1=`, `a12::b`) because of the
+ * text around them.
+ */
 function valueByContext(): u32 {
   const c = byteAt(chainEnd)
   if (c == 47) return opensPath() ? takePath() : 0
@@ -220,7 +223,7 @@ function takePath(): u32 {
   return VALUE
 }
 
-/** Returns the kind of the token that the whole chain is, 0 when its parts are tokens of their own. */
+/** Returns the kind of token if the whole chain is one, 0 when its parts are separate tokens. */
 function judge(): u32 {
   if (chainEnd - start > MAX_WORD_BYTES || parts >= MAX_PARTS) return VALUE
   if (parts > 1) {
@@ -270,7 +273,7 @@ function isDate(): bool {
   return plainParts == 3 || (plainParts == 2 && mixedParts == 1)
 }
 
-/** Appends what colons join to the chain: `host:port`, `15:42:50`, `path:line`. */
+/** Appends parts joined to the chain by colons: `host:port`, `15:42:50`, `path:line`. */
 function takeColons(kind: u32): u32 {
   const number = plainParts == 1 && parts == 1
   let i = chainEnd

@@ -30,7 +30,7 @@ function placeOf(at: usize, length: usize): usize {
   return table + (<usize>finish(hashRange(startHash(), at, length)) & (HEADS - 1)) * HEAD_BYTES
 }
 
-/** Remembers a line, in the place of another one with the same hash. */
+/** Caches a line, which replaces another one with the same hash. */
 export function setHead(at: usize, length: usize, no: u32, source: u32): void {
   if (length > MAX_LINE) return
   const head = placeOf(at, length)
@@ -41,7 +41,7 @@ export function setHead(at: usize, length: usize, no: u32, source: u32): void {
   isEmpty = false
 }
 
-/** @returns the head that begins here and has a line behind it, 0 for another line */
+/** @returns the head that begins here and is followed by a line, 0 for another line */
 export function headAt(at: usize, end: usize): usize {
   const to = lineFeed(at, min(end, at + MAX_LINE + 1))
   if (to == 0 || to + 1 >= end) return 0

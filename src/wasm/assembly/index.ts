@@ -25,7 +25,7 @@ import * as words from './words'
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'checkSource')
 declare function checkSource(word: u32): u32
-/** What may be done with a source's messages in this body: 1 store, 2 drop, 3 leave to the decoder. */
+/** The verdict on a source's messages in this body: 1 store, 2 drop, 3 leave to the decoder. */
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'admitSource')
 declare function admitSource(word: u32): u32
@@ -97,7 +97,11 @@ export function scratchAt(length: usize): usize {
   return scratch.ptr
 }
 
-/** Begins an empty block. @param forget whether words are numbered anew */
+/**
+ * Begins an empty block.
+ *
+ * @param forget whether the words are dropped, so that numbering restarts
+ */
 export function beginBlock(forget: bool): void {
   block.clearBlock()
   if (forget) words.clearWords()
@@ -162,15 +166,20 @@ export function readLines(from: usize, length: usize, most: u32): usize {
   return at - base
 }
 
-/** Lets a line of the body stand before further records: its offset, the caller's number of it, and their source. */
+/**
+ * Registers a line of the body as a head of further records: its offset, the caller's number for
+ * it, and their source.
+ */
 export function setHead(from: usize, length: usize, no: u32, source: u32): void {
   heads.setHead(input.ptr + from, length, no, source)
 }
 
 /**
- * Reads records of the body from offset `from`, at most `most` of them, each a line behind a known head.
+ * Reads records of the body from offset `from`, at most `most` of them, each a line after a known
+ * head.
  *
- * @returns the offset of the first head that is not known or whose record must be parsed, `length` when all were read
+ * @returns the offset of the first unknown head, or head whose record must be parsed, `length` when
+ * all were read
  */
 export function readHeaded(from: usize, length: usize, most: u32): usize {
   const base = input.ptr
@@ -210,14 +219,18 @@ function readLine(at: usize, end: usize): u32 {
     start = line.textStart
     length = left
   }
-  // Only an escape can stand for the delimiter, which is a control character.
+  // The delimiter is a control character, so only an escape can express it.
   return addText(seen, start, length, kinds)
 }
 
 /** Epoch numbers below it are read as seconds. */
 const LEAST_MS: f64 = 100_000_000_000
 
-/** Sets the text of a member of the next records, at an address. @returns false for one that they can't have */
+/**
+ * Sets the text of a member of the next records, at an address.
+ *
+ * @returns false for a text that the kernel cannot use
+ */
 export function setMember(member: u32, start: usize, length: usize): bool {
   return line.setMember(member, start, start + length)
 }
@@ -244,7 +257,7 @@ function addRecord(seen: u32, ms: f64, start: usize, length: usize, level: u32):
   return verdict != 0
 }
 
-/** @returns the address for what the priorities of syslog mean; see `layout.ts` */
+/** @returns the address of the table of syslog priorities; see `layout.ts` */
 export function prioritiesAt(): usize {
   return syslog.priorities
 }
@@ -267,7 +280,7 @@ export function readMessages(table: usize, first: u32, end: u32): u32 {
   for (; no < end; no++) {
     const extent = limit + no * 8
     const from = base + <usize>load<u32>(extent)
-    // That of a message that was cut is beyond all bytes.
+    // The length of a truncated message has a bit set that makes it exceed all bytes.
     const to = from + <usize>load<u32>(extent, 4)
     if (from > limit || to < from || to > limit || !syslog.readHead(from, to, sender, senderEnd)) break
     if (!addRecord(syslog.seen, syslog.ms, syslog.textAt, to - syslog.textAt, NO_LEVEL)) break
@@ -336,7 +349,7 @@ let recordMs: i64 = 0
 let recordType: u32 = 0
 let recordLevel: u32 = 0
 
-/** Reads what a record has beside its message. @returns false when it must be parsed */
+/** Reads the members of a record beside its message. @returns false when it must be parsed */
 function readFields(seen: u32, time: i64): bool {
   if (time > nowMs + DAY_MS) return false
   const source = (seen & (1 << line.SOURCE)) == 0 ? defaultSource : wordOf(line.SOURCE, MAX_SOURCE)
@@ -371,7 +384,7 @@ function addText(seen: u32, start: usize, length: usize, kinds: u32): u32 {
   if (length == 0 || length > <usize>maxMessageBytes) return 0
   let severity = recordLevel
   if (severity == NO_LEVEL) {
-    // `levelAtHead` takes ASCII only.
+    // `levelAtHead` accepts only ASCII.
     if (isHigh) return 0
     severity = levelAtHead(start, <u32>length)
   }
@@ -453,22 +466,22 @@ function levelOf(): u32 {
   levelWord = word
   const known = words.levelState(word)
   const state = known == 0 ? checkLevel(word) : known
-  // What is no level of ours is a tag there.
+  // In such lines, an unknown level is a tag.
   if (line.isMapped && (state == 2 || words.levelTagsOf(word) != 0)) return UNFIT
   return state == 1 ? UNFIT : state == 2 ? NO_LEVEL : state - 3
 }
 
-/** Lets the tag whose name is at the scratch not count for what identifies an event. */
+/** Makes deduplication ignore tags with the name in the scratch memory. */
 export function ignoreTag(at: usize, length: usize): void {
   block.ignoreTag(at, length)
 }
 
-/** Makes each message a row of its own. */
+/** Turns deduplication off, so that each message gets a row of its own. */
 export function keepRepeats(): void {
   block.keepRepeats()
 }
 
-/** Numbers the word of `length` bytes at the scratch. */
+/** Numbers the word of `length` bytes in the scratch memory. */
 export function internAt(at: usize, length: usize): u32 {
   return words.intern(at, length)
 }

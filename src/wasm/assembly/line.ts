@@ -95,13 +95,13 @@ export function setMember(member: u32, start: usize, end: usize): bool {
   return flatObjectEnd(start, end) == end
 }
 
-/** To be called before a record that is no line. */
+/** Must be called before a record that is not a line. */
 @inline
 export function forgetNames(): void {
   isMapped = false
 }
 
-/** Whether a text has only characters that stand for themselves in JSON, and no one beyond ASCII. */
+/** Whether a text is ASCII and needs no escapes in JSON. */
 export function isPlain(start: usize, end: usize): bool {
   return special(start, end) >= end
 }
@@ -130,7 +130,8 @@ const QUOTES: usize = memory.data(48)
 /** Returns the first quote, backslash, control character or byte beyond ASCII from `at` on. */
 @inline
 function special(at: usize, end: usize): usize {
-  // Loaded from memory, because the engine materialises a constant wherever it is used.
+  // The vectors are loaded from memory, because the engine would rebuild a constant wherever it is
+  // used.
   const quote = v128.load(QUOTES)
   const backslash = v128.load(QUOTES, 16)
   const space = v128.load(QUOTES, 32)
@@ -149,7 +150,10 @@ function special(at: usize, end: usize): usize {
   return end
 }
 
-/** By name: the one that followed it last, because lines of one sender have their members in one order. */
+/**
+ * By name: the name that followed it last, because lines of one sender have their members in the
+ * same order.
+ */
 const followers: usize = memory.data(18)
 
 /** Returns the number of the name at `at`, `NAMES` for another one. @param before the name before, `NAMES` for the first */
@@ -171,9 +175,12 @@ function nameAt(at: usize, before: u32): u32 {
   return NAMES
 }
 
-/** Whether the last line has other names than the canonical ones, so that its level and tags mean what they mean there. */
+/**
+ * Whether the last line has other names than the canonical ones, which changes the meaning of its
+ * level and tags.
+ */
 export let isMapped = false
-/** What a line with other names may have; its further members are tags. */
+/** The members that a line with other names may have; further members are tags. */
 const MAPPED: u32 =
   NUMERIC_TIME |
   (1 << TIMESTAMP) |
@@ -185,9 +192,9 @@ const MAPPED: u32 =
   (1 << TAGS)
 
 /**
- * Finds the members of the JSON object on the line at `from`: each at most once, a text in ASCII without escapes (the
- * message may have both), the time and the level possibly a number, the tags an object. Members that have no meaning of their
- * own are tags. Any other line must be parsed.
+ * Finds the members of the JSON object on the line at `from`: each at most once, a text in ASCII
+ * without escapes (the message may have both), the time and the level possibly a number, the tags
+ * an object. Other members are tags. Any other line must be parsed.
  *
  * @param end of the body; the 16 bytes after it are readable
  * @returns a bit for each member, 0 when the line must be parsed
@@ -223,7 +230,7 @@ export function readMembers(from: usize, end: usize): u32 {
         at++
         store<u32>(starts + member * 4, <u32>at)
         let kinds: u32 = 0
-        // Skips what is probably a time that ends in `.123Z"`; a line in which it is none is parsed later.
+        // Skips a probable time that ends in `.123Z"`; if it is not one, the line is parsed later.
         if (member == TIMESTAMP && load<u16>(at, 23) == 0x225a && at + 24 < end) at += 24
         else {
           for (;;) {
@@ -265,7 +272,9 @@ export function readMembers(from: usize, end: usize): u32 {
   return (seen & ~MAPPED) != 0 ? 0 : withOthers(seen)
 }
 
-/** Returns the offset behind a number, true, false or null; 0 for a value that needs the JSON parser. */
+/**
+ * Returns the offset after a number, true, false or null; 0 for a value that needs the JSON parser.
+ */
 function valueEnd(member: u32, name: u32, at: usize, end: usize): usize {
   if (member == TAGS) return flatObjectEnd(at, end)
   if (member == TIMESTAMP) {
@@ -359,7 +368,7 @@ const nameBits: usize = memory.data(32)
 /** The object that the arrays above are of, 0 for none. */
 let flatFrom: usize = 0
 
-/** To be called before other bytes stand where tags stood. */
+/** Must be called before the memory of tags is overwritten. */
 export function forgetFlatTags(): void {
   flatFrom = 0
 }
@@ -429,7 +438,10 @@ export function tagEnd(no: u32): usize {
   return load<u32>(tagValueEnds + no * 4)
 }
 
-/** Whether each of the flat tags stays as it is: it has a value, which is no JSON, and is no list of words. */
+/**
+ * Whether the decoders would keep each of the flat tags unchanged: its value is not empty, not
+ * JSON, and not a list of words.
+ */
 function areKeptTags(): bool {
   const from = <usize>load<u32>(starts + TAGS * 4)
   const count = flatTags(from, load<u32>(ends + TAGS * 4))
@@ -457,7 +469,7 @@ function hasException(): bool {
   return false
 }
 
-/** Of the compared form of a name (`aliases.ts`): `err`, `exc`, `stac`. */
+/** Beginnings of names in compared form (`aliases.ts`): `err`, `exc`, `stac`. */
 export function beginsAsException(from: usize, end: usize): bool {
   let head: u32 = 0
   let length: u32 = 0
@@ -504,7 +516,7 @@ function flatValueEnd(at: usize, end: usize): usize {
   return load<u32>(at) == 0x736c6166 && load<u8>(at + 4) == 0x65 ? at + 5 : 0
 }
 
-/** Returns the end of a number that is surely in its shortest form, 0 for any other. */
+/** Returns the end of a number that is certainly in its shortest form, 0 for any other. */
 function plainNumberEnd(from: usize): usize {
   const first = load<u8>(from) == 0x2d ? from + 1 : from
   let at = first

@@ -42,7 +42,7 @@ export let level: u32 = 0
 export let textAt: usize = 0
 export let textEnd: usize = 0
 
-/** Where the next field of the record begins. */
+/** The address of the next field of the record. */
 let next: usize = 0
 let wordAt: usize = 0
 let wordEnd: usize = 0
@@ -123,7 +123,7 @@ function readMember(): bool {
   }
 }
 
-/** Whether a field of this number is read, so that one of another type must be parsed. */
+/** Whether fields of this number are read here. One of another type must then be parsed. */
 function isMember(no: u32): bool {
   return no <= 12 && ((0x1e6e >> no) & 1) != 0
 }
@@ -136,7 +136,7 @@ function readTime(at: usize): f64 {
   return high * 4294 + ms + (rest - ms * 1e6) / 1e6
 }
 
-/** Reads the value of an AnyValue that is a text and nothing else. */
+/** Reads an AnyValue that is a plain text. */
 function readBody(from: usize, to: usize): bool {
   if (from == to || !protobuf.readField(from, to) || protobuf.tag != 0x0a || protobuf.to != to) return false
   textAt = protobuf.from
@@ -184,7 +184,7 @@ function isTag(from: usize, to: usize): bool {
   return true
 }
 
-/** Whether a byte does not count in names that are compared. */
+/** Whether a byte is ignored when names are compared. */
 @inline
 function isJoint(c: u32): bool {
   return c == 0x5f || c == 0x2d || c == 0x2e || c == 0x20 || c == 0x40
@@ -249,7 +249,7 @@ function putHex(from: usize, to: usize): void {
   v128.store(to, i8x16.shuffle(high, low, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), 16)
 }
 
-/** Whether an id is of zeros, which is none. */
+/** Whether an id has only zeros, which means that there is none. */
 function isZero(from: usize, to: usize): bool {
   for (let at = from; at < to; at++) if (load<u8>(at) != 0) return false
   return true

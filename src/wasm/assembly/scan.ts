@@ -298,7 +298,7 @@ function isWord(c: u32): bool {
   return classByte(c) >= WORD
 }
 
-/** Returns `end`, or the begin of the UTF-8 character that it splits. */
+/** Returns `end`, or the beginning of the UTF-8 character that it splits. */
 function wholeCharacters(end: usize): usize {
   let i = end
   while (i > end - 4 && (load<u8>(i) & 0xc0) == 0x80) i--

@@ -38,7 +38,7 @@ export let seen: u32 = 0
 export let ms: f64 = 0
 export let textAt: usize = 0
 
-/** Names of parameters, in the form of `comparedName`, that become a field or are those of other tags. */
+/** Names of parameters, in compared form, that become a field or have the name of another tag. */
 const OTHER_KEYS = zeroed(7 * 8)
 const OTHERS: usize = 7
 
@@ -51,7 +51,7 @@ export function initSyslog(): void {
   }
 }
 
-/** To be called before a body, whose clock may be another one. */
+/** Must be called before each body, because its clock may differ. */
 export function forgetClock(): void {
   store<u8>(clock, 0)
 }
@@ -69,7 +69,7 @@ export function readHead(start: usize, end: usize, senderAt: usize, senderEnd: u
   // `1 `
   at = load<u16>(at) == 0x2031 ? readNew(at + 2, end) : readOld(at, end)
   if (at == 0) return false
-  // rsyslog forwards a message together with the blank before it, so there are two blanks behind the head.
+  // rsyslog forwards a message with the blank before it, so two blanks follow the head.
   if (at < end && load<u8>(at) == 0x20) at++
   if (at >= end || mayHaveInner(at, end)) return false
   textAt = at
@@ -89,7 +89,11 @@ function setMember(member: u32, start: usize, end: usize): bool {
   return line.setMember(member, start, end)
 }
 
-/** Reads the head of RFC 5424 behind its version. @returns where the message begins, 0 for another head */
+/**
+ * Reads the head of RFC 5424 after its version.
+ *
+ * @returns where the message begins, 0 for another head
+ */
 function readNew(from: usize, end: usize): usize {
   let at = from
   ms = 0
@@ -112,7 +116,11 @@ function readNew(from: usize, end: usize): usize {
   return (load<u32>(at) & 0xffffff) == 0xbfbbef ? at + 3 : at
 }
 
-/** Reads the head of RFC 3164 behind its priority, with either kind of time. @returns as `readNew` */
+/**
+ * Reads the head of RFC 3164 after its priority, with either kind of time.
+ *
+ * @returns as `readNew`
+ */
 function readOld(from: usize, end: usize): usize {
   let at = isDigit(load<u8>(from)) ? readIso(from, end) : readClock(from, end)
   if (at == 0) return 0
@@ -136,7 +144,7 @@ function readOld(from: usize, end: usize): usize {
   return load<u16>(at) == 0x203a ? at + 2 : 0
 }
 
-/** @returns the offset behind the time and a blank, 0 for another time */
+/** @returns the offset after the time and a blank, 0 for another time */
 function readIso(from: usize, end: usize): usize {
   const to = tokenEnd(from, end, 40)
   if (to == 0 || load<u8>(from + 10) != 0x54) return 0
@@ -157,7 +165,11 @@ function readClock(from: usize, end: usize): usize {
   return ms > 0 ? to + 1 : 0
 }
 
-/** Reads a word that is a member, unless it is a lone dash. @returns the offset behind it and a blank, 0 for another text */
+/**
+ * Reads a word that is a member, unless it is a lone dash.
+ *
+ * @returns the offset after it and a blank, 0 for another text
+ */
 function readName(member: u32, from: usize, end: usize, most: usize): usize {
   const to = tokenEnd(from, end, most)
   if (to == 0) return 0
@@ -167,7 +179,7 @@ function readName(member: u32, from: usize, end: usize, most: usize): usize {
 
 /** Returns where a token of printable ASCII ends, which a blank must follow; 0 when there is no such token. */
 function tokenEnd(from: usize, end: usize, most: usize): usize {
-  // In brackets there may be a word for a missing value.
+  // A word in brackets may mean a missing value.
   if (load<u8>(from) == 0x5b) return 0
   let at = from
   for (; at < end; at++) {
@@ -187,7 +199,7 @@ function addTag(name: u64, nameLength: usize, from: usize, to: usize): void {
   endTag(at + 1 + nameLength, from, to)
 }
 
-/** Writes a value and what stands before and behind it. */
+/** Writes a value with its separators. */
 function endTag(at: usize, from: usize, to: usize): void {
   // `:"`, `",`
   store<u16>(at, 0x223a)
@@ -199,7 +211,7 @@ function endTag(at: usize, from: usize, to: usize): void {
 /**
  * Reads elements such as `[meta@32473 run="x" seq="7"]` and makes tags of their parameters.
  *
- * @returns the offset behind them and a blank, 0 for elements that are not plain
+ * @returns the offset after them and a blank, 0 for elements that are not plain
  */
 function readData(from: usize, end: usize): usize {
   let at = from
@@ -219,7 +231,7 @@ function readData(from: usize, end: usize): usize {
   return at == from || at > most || load<u8>(at) != 0x20 ? 0 : at + 1
 }
 
-/** @returns the offset behind a parameter, 0 for one that is not plain or empty */
+/** @returns the offset after a parameter, 0 for one that is not plain or empty */
 function readParam(from: usize, end: usize): usize {
   if (!isLetter(load<u8>(from))) return 0
   let at = from
@@ -252,7 +264,10 @@ function isOther(key: u64): bool {
   return false
 }
 
-/** Whether JavaScript has to read the message: it may begin with one of `INNER_FORMS`, JSON, a cookie, or the code of a Cisco device. */
+/**
+ * Whether the message must be decoded in JavaScript, because it may begin with one of
+ * `INNER_FORMS`, JSON, a cookie, or the code of a Cisco device.
+ */
 function mayHaveInner(from: usize, end: usize): bool {
   const c = <u32>load<u8>(from)
   const word = load<u32>(from)
@@ -282,7 +297,7 @@ function isOfName(c: u32): bool {
   return isLetter(c) || c - 0x2d < 13 || c == 0x5f
 }
 
-/** Whether a byte is one of `A-Za-z0-9_.-` or another one. */
+/** Whether a byte is one of `A-Za-z0-9_.-` or the given one. */
 function isOfParam(c: u32, other: u32): bool {
   return (isOfName(c) && c != 0x2f) || c == other
 }

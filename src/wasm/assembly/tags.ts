@@ -109,7 +109,8 @@ export function addDouble(value: f64): bool {
   if (!(size < <f64>MAX_INTEGER)) return false
   if (floor(size) == size) return addInteger(<i64>value)
   const parts = nearest(size * <f64>UNITS)
-  // The quotient of two exact numbers is what the decimal is read as. `line.ts` leaves more than 15 digits, which may not be the fewest.
+  // The quotient of two exact numbers equals the parsed decimal. `line.ts` leaves more than 15
+  // digits to the parser, because that may not be the shortest form.
   if (!(parts < MAX_EXACT) || parts / <f64>UNITS != size) return false
   if (value < 0) putByte(0x2d)
   putDigits(<u64>parts / UNITS)
@@ -133,7 +134,7 @@ function putDigits(value: u64): void {
 }
 
 /**
- * Makes the tags those of the record.
+ * Stores the collected tags as those of the record.
  *
  * @param hasOwn whether it has tags beside the common ones
  * @returns 1 when it has tags, 0 when it has none, -1 for tags that must be parsed

@@ -7,7 +7,7 @@ function two(at: usize): u32 {
   return tens < 10 && units < 10 ? tens * 10 + units : 1000
 }
 
-// The caches of the last day and the last minute begin with entries that are right: 1970-01-01.
+// The caches of the last day and the last minute start with the valid entry 1970-01-01.
 let lastDay: u32 = 1970_01_01
 let lastDayMs: i64 = 0
 /** The first 16 bytes of the last time (`1970-01-01T00:00`), and their ms since 1970. */
@@ -87,8 +87,10 @@ function withFraction(whole: i64, from: usize, end: usize, mayLackZone: bool): i
 }
 
 /**
- * Converts a civil date to ms since 1970. @returns the least i64 for a date that does not exist
- * Source: the era-based count of days in Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms".
+ * Converts a civil date to ms since 1970.
+ *
+ * @returns the least i64 for a date that does not exist Source: the era-based count of days in
+ * Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms".
  */
 function civilDayMs(year: u32, month: u32, day: u32): i64 {
   if (year == 0 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return i64.MIN_VALUE
@@ -106,7 +108,11 @@ function daysIn(year: u32, month: u32): u32 {
   return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31
 }
 
-/** Reads an epoch number, whose size tells seconds, milli- and microseconds apart. @returns ms since 1970 */
+/**
+ * Reads an epoch number; its size distinguishes seconds, milli- and microseconds.
+ *
+ * @returns ms since 1970
+ */
 export function epochTime(start: usize, end: usize): i64 {
   let value: i64 = 0
   for (let at = start; at < end; at++) value = value * 10 + <i64>load<u8>(at) - 48

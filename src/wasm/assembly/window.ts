@@ -284,7 +284,7 @@ function begin(row: u32, hash: u64, bit: u32, bucket: u32): u32 {
   return slot
 }
 
-/** Reduces all serial numbers, so that they fit 32 bits. */
+/** Renumbers all entries, so that serial numbers fit 32 bits. */
 function renumber(): void {
   const by = lap > capacity ? lap - capacity - 1 : 0
   if (by == 0) return
