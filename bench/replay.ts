@@ -31,8 +31,8 @@ const SKIPPED = `replay: skipped, it needs --logs FOLDER of logs whose lines beg
 `
 
 /**
- * Uploads logs with their own times to a service (one of its own, or --target), makes insight runs for every fourth
- * day of them and for their ends, and prints what these found.
+ * Uploads logs with their own times to a service (one of its own, or --target), makes insight runs
+ * for every fourth day of them and for their ends, and prints the results.
  */
 export async function replay(options: BenchOptions): Promise<void> {
   if (options.logs === null) {
@@ -61,7 +61,10 @@ export async function replay(options: BenchOptions): Promise<void> {
   }
 }
 
-/** Of NAME.raw and NAME.log the former: the latter are then messages without their heads. */
+/**
+ * If there are NAME.raw and NAME.log, the former is used: the latter has messages without their
+ * heads.
+ */
 function logsIn(folder: string): readonly LogFile[] {
   const paths = readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
     entry.isDirectory()
@@ -102,7 +105,7 @@ async function uploadAll(
   throw new Error(`accepted events are not written after ${WRITTEN_MAX_MS} ms`)
 }
 
-/** Without access to the metrics some seconds have to do. */
+/** Without access to the metrics, it waits some seconds. */
 async function isWritten({ api }: Target): Promise<boolean> {
   const reply = await fetch(`${api}/metrics`)
   const text = await reply.text()

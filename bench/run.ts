@@ -48,7 +48,7 @@ const OF_TARGET = ['ingest', 'query', 'ws', 'http']
 const UNSEEN =
   'CPU, memory and ClickHouse by itself: of a deployment only what it answers is seen from here'
 
-/** All that is asked for; a scenario that fails does not take the figures of the others along. */
+/** Runs the scenarios; one that fails does not discard the figures of the others. */
 async function runScenarios(
   names: readonly string[],
   options: BenchOptions,
@@ -73,7 +73,9 @@ async function runScenarios(
   return results
 }
 
-/** All of them when none is named; of a deployment those that need no server of their own. */
+/**
+ * The named scenarios, or all of them; for a deployment, those that need no server of their own.
+ */
 function namesOf(words: readonly string[], { target }: BenchOptions): readonly string[] {
   const possible = target === null ? Object.keys(SCENARIOS) : OF_TARGET
   for (const name of words) {

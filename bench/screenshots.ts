@@ -1,4 +1,7 @@
-/** Makes the pictures of the README and the guides again: the page with the demo's logs, in a real browser. */
+/**
+ * Makes the screenshots of the README and the guides: the page with the demo's logs, in a real
+ * browser.
+ */
 
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -20,7 +23,7 @@ interface Started {
   readonly password: string
 }
 
-/** What the first start prints, once the demo's logs are in. */
+/** Reads the output of the first start until the demo's logs are stored. */
 function started(output: NodeJS.ReadableStream): Promise<Started> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -80,7 +83,7 @@ const service = spawn(process.execPath, [MAIN, '--demo'], {
 })
 try {
   const { page: base, collector, key, password } = await started(service.stdout)
-  // The ledger counts what comes from the next ten seconds on.
+  // The ledger begins to count in ten seconds.
   await sleep(10_000)
   await fetch(collector, {
     method: 'POST',

@@ -23,7 +23,7 @@ const ENUM_TYPE = "Enum8('log' = 0, 'metric' = 1, 'trace' = 2, 'event' = 3)"
 const ENUM_SEVERITY = "Enum8('DEBUG' = 0, 'INFO' = 1, 'WARNING' = 2, 'ERROR' = 3, 'CRITICAL' = 4)"
 const ENUM_PRIORITY = "Enum8('P1' = 0, 'P2' = 1, 'P3' = 2, 'P4' = 3)"
 const DATE_TIME = "DateTime64(3, 'UTC')"
-/** The templates of the generated events are mined from this many messages of each pattern and source. */
+/** The messages of each pattern and source from which templates are mined. */
 const MINED = 60
 const DEDUP_WINDOW_MS = MINUTE_MS
 /** Delay from an event's time to its arrival, when it is on time. */

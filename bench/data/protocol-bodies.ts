@@ -31,7 +31,7 @@ interface Item {
   readonly tags: readonly (readonly [string, unknown])[]
 }
 
-/** Bytes that a protocol's body has for an event beside its message, about. */
+/** The approximate bytes of an event beside its message in a protocol's body. */
 const HEAD_BYTES = 120
 
 /** Returns the next events as a body of about `maxBytes`; null after the last. */

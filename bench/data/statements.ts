@@ -1,8 +1,8 @@
 import { Random } from './random.js'
 
 /*
- * Logs of made-up services in the manner of the usual loggers, with their log statements as the truth. A hole is
- * `{kind}`; values are drawn by kind. The miner's rules were not chosen on them.
+ * Logs of made-up services in the style of common loggers, with their log statements as the ground
+ * truth. A hole is `{kind}`; values are drawn by kind. The miner's rules were not tuned on them.
  */
 
 const NAMES =
@@ -63,7 +63,7 @@ const fresh = (random: Random, kind: string): string =>
 
 /** The log statements of each service. */
 export const SERVICES: Readonly<Record<string, readonly string[]>> = {
-  /** Sentences with `key=value` behind them. */
+  /** Sentences followed by `key=value`. */
   gateway: [
     'Route table was rebuilt. routes={n} took={dur}',
     'Upstream answered late. upstream={name} error={err} attempt={n}',
@@ -84,7 +84,7 @@ export const SERVICES: Readonly<Record<string, readonly string[]>> = {
     'Plugin returned an error. plugin="{name}" error={err} phase=rewrite',
     'Trace could not be exported. collector={addr} error="{err}"',
   ],
-  /** Sentences with an object behind them. */
+  /** Sentences followed by an object. */
   registry: [
     'lease was granted {"lease":"{id}","ttl":{n},"owner":"{name}"}',
     'lease could not be renewed {"lease":"{id}","error":"{err}"}',
@@ -103,7 +103,7 @@ export const SERVICES: Readonly<Record<string, readonly string[]>> = {
     'role was changed by {word} {"role":"{name}","grants":{n}}',
     'auth is off, everybody may write',
   ],
-  /** Java: sentences with names, and errors behind a colon. */
+  /** Java: sentences with names, and errors after a colon. */
   store: [
     'Flushing table {name} of keyspace {word}, {n} MiB in memory',
     'Compacted {n} files of {name} to {path} in {dur}',
@@ -168,7 +168,7 @@ export const SERVICES: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** Log statements that were written when the miner's rules were done, and changed nothing of them. */
+/** Log statements that were written after the miner's rules were final. */
 export const HELD_BACK: Readonly<Record<string, readonly string[]>> = {
   scheduler: [
     'Assigned {name} to node {host} after {n} tries',
@@ -227,7 +227,7 @@ export function labelledLog(
   const random = new Random(seed)
   const statements = SERVICES[service] ?? HELD_BACK[service] ?? []
   const drawn = Array.from({ length: count }, () => {
-    // Few statements are most of a log.
+    // A few statements make up most of a log.
     const at = Math.floor(statements.length * random.share() ** 2)
     return fill(statements[at] ?? '', random, false)
   })
@@ -244,9 +244,9 @@ export function labelledLog(
 }
 
 /**
- * Messages of all services in turn.
+ * Messages of all services, in turn.
  *
- * @param share of the messages that have words which no message had before
+ * @param share of messages with words that no message had before
  */
 export function mixedLog(
   seed: number,
@@ -286,7 +286,9 @@ function fill(statement: string, random: Random, isFresh: boolean): Drawn {
   return { statement, message, values }
 }
 
-/** A hole that always had one value without digits cannot be told from constant text. */
+/**
+ * A hole that always had the same value without digits cannot be distinguished from constant text.
+ */
 function templateOf(statement: string, drawn: readonly Drawn[]): string {
   let hole = -1
   const text = statement.replaceAll(HOLE, () => {

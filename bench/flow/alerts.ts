@@ -12,14 +12,16 @@ import { coresOver } from './tail.js'
 
 const RATE = 10_000
 const RULES = 1_000
-/** Of ten rules one searches for a text; the others have conditions on columns alone. */
+/** One of ten rules searches for a text; the others have only conditions on columns. */
 const TEXT_EVERY = 10
-/** Rules that ask for an attribute or by a regular expression, each by a condition of its own. */
+/** Rules on an attribute or with a regular expression, each with a query of its own. */
 const OWN_RULES = 100
 const PROBES = 100
 const PROBE_MS = 250
 
-/** Measures the CPU that 1,000 rules add to an ingest of 10,000 events/s, and how long a line takes to be told. */
+/**
+ * Measures the CPU that 1,000 rules add to an ingest of 10,000 events/s, and the delay of a notice.
+ */
 export async function runAlerts(options: BenchOptions): Promise<ScenarioResult> {
   const env = { ...settingsOf(options), ALERT_PRIVATE_ADDRESSES: 'true' }
   const service = await startService({ settings: env, profileDir: options.cpuProf })
@@ -106,7 +108,7 @@ async function post(service: Service, token: string, path: string, body: object)
 
 interface Receiver {
   readonly url: string
-  /** When the notice of a host came first. */
+  /** When the first notice of a host arrived. */
   readonly atMs: ReadonlyMap<string, number>
   close(): void
 }
@@ -127,7 +129,7 @@ async function startReceiver(): Promise<Receiver> {
   return { url: `http://127.0.0.1:${address.port}/`, atMs, close: () => server.close() }
 }
 
-/** @returns ms from the sending of the message that crosses a line to the webhook, ascending */
+/** @returns ms from sending the message that crosses a threshold to the webhook call, ascending */
 async function probe(
   service: Service,
   token: string,

@@ -4,7 +4,7 @@ import type { Engine } from '../lib/engine.js'
 import type { Check } from '../lib/report.js'
 import { DAY_S } from '../../src/model/time.js'
 
-/** A question and its answer. */
+/** A request and its reply. */
 export interface Asked {
   readonly name: string
   readonly path: string
@@ -25,8 +25,8 @@ const WINDOWS: Readonly<Record<string, { readonly lengthS: number; readonly edge
 const STEP_S: Readonly<Record<string, number>> = { second: 1, minute: 60, hour: 3600, day: 86_400 }
 
 /**
- * Compares answers with those of ClickHouse to the same question without rollups, indexes and dictionaries: it reads
- * every row, joins its message, and compares it.
+ * Compares replies with those of ClickHouse to the same query without rollups, indexes and
+ * dictionaries, which reads every row, joins its message, and compares it.
  */
 export async function checkAnswers(engine: Engine, asked: readonly Asked[]): Promise<Check[]> {
   const checks: Check[] = []
@@ -115,8 +115,8 @@ const ofSource = (params: URLSearchParams): string =>
   params.has('source') ? `source = ${quote(params.get('source') ?? '')}` : '1'
 
 /**
- * Counts rows by severity or source, twice: rows that are in the window whenever the service answered, and rows that may be,
- * because the window moves while it is asked.
+ * Counts rows by severity or source, twice: rows that are certainly in the window, and rows that
+ * may be, because the window moves during the request.
  */
 async function windowCounts(
   engine: Engine,

@@ -16,11 +16,11 @@ import { Connection } from '../lib/connection.js'
 export interface Victim {
   readonly api: string
   readonly collector: string
-  /** Where it takes datagrams. */
+  /** The address for datagrams. */
   readonly gelfPort: number
-  /** The attacker's own. */
+  /** The ingest key of the attacker. */
   readonly ingestKey: string
-  /** Of the attacker, a viewer. */
+  /** The token of the attacker, a viewer. */
   readonly token: string
 }
 
@@ -31,7 +31,7 @@ interface Attack {
   readonly lanes: number
   /** The pause after each request of a lane. */
   readonly pauseMs: number
-  /** Made once, for the lane. */
+  /** Prepares the requests of the lane. */
   readonly prepare: () => Shot
 }
 
@@ -62,7 +62,7 @@ const lines = (count: number, line: (i: number) => object): Buffer =>
 /** A Zstandard frame without content: magic, header, one empty last block (RFC 8878). */
 const EMPTY_FRAME = Buffer.from('28b52ffd2000010000', 'hex')
 
-/** The attacks by name; each was seen to stop the service once. */
+/** The attacks by name; each once stopped an earlier version of the service. */
 export const ATTACKS: Readonly<Record<string, Attack>> = {
   'lists of wrong values': {
     lanes: 4,
@@ -209,14 +209,14 @@ function hold({ hostname, port }: URL): Socket {
 }
 
 /**
- * What an attacker burns himself he burns elsewhere over a network, so he has the lowest priority on the cores that he shares
- * with the service; how much he sends is measured.
+ * The attacker has the lowest CPU priority, because over a network it would use other cores; the
+ * amount that it sends is measured.
  */
 export const ATTACKER_PRIORITY = constants.priority.PRIORITY_LOW
 
 interface RunningAttack {
   readonly pid: number | null
-  /** How many of its requests were answered. */
+  /** The number of its requests that were answered. */
   shots(): number
   end(): void
 }

@@ -10,7 +10,7 @@ import { NEIGHBOUR, startVictoriaLogs, type VictoriaLogs } from '../lib/victoria
 
 type Options = BenchOptions & { readonly sources: number; readonly spanS: number }
 
-/** Where VictoriaLogs takes a protocol, and as what; null: TCP. */
+/** The paths of VictoriaLogs for each protocol, with the content type; null for TCP. */
 const PATHS: Readonly<Record<BenchProtocol, readonly [path: string, type: string] | null>> = {
   ndjson: [
     'jsonline?_stream_fields=source&_time_field=timestamp&_msg_field=message',
@@ -105,7 +105,7 @@ export async function sendBodies(
       if (place !== null) await post(`${url}/insert/${place[0]}`, place[1], body)
     }
     if (socket === null) return
-    // It ends the connection when it has read all of it.
+    // VictoriaLogs closes the connection when it has read everything.
     socket.resume().end()
     await once(socket, 'close')
   }

@@ -20,7 +20,10 @@ const MIB = 1024 * 1024
 const WARM_REQUESTS = 3
 const MIN_REQUESTS = 10
 
-/** Figures by the service's names; what VictoriaLogs reports as one figure is one here, too. */
+/**
+ * Figures by the service's names. Where VictoriaLogs reports one figure, those of the service are
+ * summed.
+ */
 const OF_INGEST = ['acknowledged', 'CPU service + ClickHouse', 'disk']
 
 type Options = BenchOptions & { readonly sources: number; readonly spanS: number }
@@ -85,7 +88,7 @@ const besideNeighbour = (metric: Metric): Metric => {
   return { ...metric, limit: { metric: `${NEIGHBOUR}: ${name}`, label: NEIGHBOUR } }
 }
 
-/** What VictoriaLogs spends on a protocol is compared with all that the service and ClickHouse do. */
+/** The CPU of VictoriaLogs is compared with that of the service and ClickHouse together. */
 function besideProtocol(metric: Metric): Metric {
   const [, protocol] = /^(\w+): CPU service \+ ClickHouse$/.exec(metric.name) ?? []
   if (protocol === undefined) return metric

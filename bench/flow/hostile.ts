@@ -10,7 +10,7 @@ import { type Check, median, type Metric, type ScenarioResult } from '../lib/rep
 import { startService, type Service } from '../lib/service.js'
 import { ATTACKER_PRIORITY, ATTACKS, startAttack, type Victim } from './attacks.js'
 
-/** What the well-behaved sender and reader do. */
+/** The load of the well-behaved sender and reader. */
 const SENDS_PER_S = 50
 const EVENTS_PER_SEND = 20
 const QUESTIONS_PER_S = 10
@@ -20,12 +20,12 @@ const QUESTIONS = [
   '/api/analytics/severity-breakdown?window=24h',
   '/api/kpis',
 ]
-/** A burst of something else on the machine falls into one of them, and the median leaves it out. */
+/** The rounds per attack. The median excludes a burst of other load on the machine. */
 const ROUNDS = 3
 const WARM_MS = 2_000
-/** Time for an attack to take hold. */
+/** The time until an attack is in full effect. */
 const RAMP_MS = 1_000
-/** Time for what an attack left behind. */
+/** The time for the service to recover from an attack. */
 const CALM_MS = 3_000
 const VISIBLE_MS = 60_000
 /** How many times its quiet p99 a client may wait under attack. */
@@ -34,14 +34,14 @@ const WORST_RATIO = 3
 interface Seen {
   readonly acks: Latencies
   readonly answers: Latencies
-  /** Of what the main thread answers at once, so they are the delay of its event loop. */
+  /** Requests that the main thread answers at once, so they measure the delay of its event loop. */
   readonly echoes: Latencies
   /** Requests that were not answered with a success. */
   failed: number
   sent: number
 }
 
-/** CPU in cores. */
+/** CPU use in cores. */
 interface Cpu {
   readonly main: number
   /** The other threads of the service. */
@@ -50,17 +50,17 @@ interface Cpu {
   readonly attacker: number
 }
 
-/** What the clients saw for some seconds, and what the processes did meanwhile. */
+/** What the clients measured in some seconds, and the CPU use at that time. */
 interface Phase {
   readonly seen: Seen
   readonly cpu: Cpu
 }
 
-/** The phases follow each other closely, so that a ratio compares what the machine did at one time. */
+/** The phases follow each other closely, so that a ratio compares the same state of the machine. */
 interface Round {
   readonly quiet: Phase
   readonly beside: Phase
-  /** Beside processes that do nothing but burn the CPU that the attack cost. */
+  /** Measured beside processes that burn the CPU that the attack cost. */
   readonly burnt: Phase
   readonly shotsPerS: number
 }
@@ -72,9 +72,11 @@ interface Measured {
 }
 
 /**
- * For each attack of `attacks.ts`: what a well-behaved sender and a reader wait beside it, against what they wait before it. Each
- * attack meets a service of its own, several times, and the median of the ratios counts. On a few cores the clients wait for the CPU too that an attack takes, whatever the service
- * does; so they are measured once more beside processes that burn as much, at the same priorities, and do nothing else.
+ * For each attack of `attacks.ts`, measures the latencies of a well-behaved sender and reader
+ * during the attack and before it. Each attack runs several times against a service of its own, and
+ * the median of the ratios counts. On few cores the clients also wait for the CPU that an attack
+ * takes, whatever the service does, so they are measured once more beside processes that only burn
+ * as much CPU, at the same priorities.
  */
 export async function runHostile(options: BenchOptions): Promise<ScenarioResult> {
   const metrics: Metric[] = []
@@ -225,7 +227,10 @@ async function measure(
   return { rounds, sent, visible }
 }
 
-/** What the attack cost: of its process at that process's priority, of the service and ClickHouse at theirs. */
+/**
+ * Burns the CPU that the attack cost: that of its process at its priority, that of the service and
+ * ClickHouse at theirs.
+ */
 function startBurners(quiet: Cpu, beside: Cpu): readonly (() => void)[] {
   const served = ({ main, workers, engine }: Cpu): number => main + workers + engine
   const share = Math.max(0, served(beside) - served(quiet))
@@ -236,7 +241,7 @@ function startBurners(quiet: Cpu, beside: Cpu): readonly (() => void)[] {
   ]
 }
 
-/** In CPU seconds so far. */
+/** The CPU seconds so far. */
 function readCpu(service: Service, attackerPid: number | null): Cpu {
   const threads = readThreads(service.pid)
   const main = threads.get(service.pid) ?? 0

@@ -17,7 +17,7 @@ import { MINUTE_MS } from '../../src/model/time.js'
 const WARM_EVENTS = 30_000
 const DEDUP_WINDOW_MS = MINUTE_MS
 const VISIBLE_MAX_MS = 120_000
-/** The events of a burst, which the WAL takes whatever ClickHouse does. */
+/** The events of a burst, which the WAL absorbs even if ClickHouse is slow. */
 const BURST_EVENTS = 1_000_000
 const MIB = 1024 * 1024
 

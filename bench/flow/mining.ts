@@ -68,8 +68,8 @@ const mean = (grades: readonly Grade[], measure: (typeof MEASURES)[number]): num
   grades.reduce((sum, grade) => sum + grade[measure], 0) / grades.length
 
 /**
- * Messages a second of CPU time, after as many without unseen shapes, which made the templates known, and as many with them,
- * for which V8 compiled the way of a miss.
+ * Measures messages per second of CPU time, after two warm-up rounds: one without new shapes, which
+ * makes the templates known, and one with them, for which V8 compiles the path of a miss.
  */
 function unseen(seed: number, share: number): number {
   const encoder = new TextEncoder()
@@ -88,7 +88,10 @@ function unseen(seed: number, share: number): number {
   return count / ((user + system) / 1e6)
 }
 
-/** Messages a second when each is only read as text and cut into words: what every template miner does first. */
+/**
+ * Messages per second when each is only decoded and split into words, which every template miner
+ * does first.
+ */
 function bareSplits(messages: readonly Message[]): number {
   const decoder = new TextDecoder()
   let words = 0

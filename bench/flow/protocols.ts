@@ -17,8 +17,9 @@ const VISIBLE_MAX_MS = 120_000
 type Options = BenchOptions & { readonly sources: number; readonly spanS: number }
 
 /**
- * Sends the same events as NDJSON and in other protocols, each to a service of its own, one after the other, so that what a
- * protocol costs can be compared. Each count is compared with what was sent.
+ * Sends the same events as NDJSON and in other protocols, each to a service of its own, one after
+ * the other, so that the costs of protocols can be compared. Every count is compared with the sent
+ * events.
  */
 export async function runProtocols(asked: BenchOptions, seed: number): Promise<ScenarioResult> {
   if (asked.target !== null) throw new Error('--protocol starts services of its own')
@@ -134,11 +135,11 @@ const send = (
   })
 }
 
-/** An answer of `/metrics` takes some 10 ms of the service's main thread. */
+/** A request of `/metrics` takes some 10 ms of the service's main thread. */
 const DURABLE_STEP_MS = 250
 
 /**
- * Waits until the service has counted all events as durable. Syslog has no acknowledgement that would say it.
+ * Waits until the service has counted all events as durable, because syslog has no acknowledgement.
  *
  * @returns when all events are durable, or the end of the time; ms since 1970
  */
@@ -151,7 +152,7 @@ async function untilDurable(api: Api, wanted: number): Promise<number> {
   }
 }
 
-/** @returns how many events are visible when all are, or at the end of the time */
+/** @returns the number of visible events when all are, or at the end of the time */
 async function untilVisible(api: Api, wanted: number): Promise<number> {
   for (const deadline = Date.now() + VISIBLE_MAX_MS; ; await sleep(50)) {
     const visible = (await visibleOccurrences(api)) ?? 0

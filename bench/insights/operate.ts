@@ -14,7 +14,7 @@ import type { SimulatedSource } from './simulate.js'
 /** Hours since 1970 of index 0, a Monday. */
 const START = 96 + 168 * 2500
 const KNOWN_MS = 12 * DAY_MS
-/** What the rule _Anomalies_ has, which is there from the start. */
+/** The counter of the default rule _Anomalies_. */
 const RULE = { kind: 'findings', query: EVERYTHING, leastGravity: 10, kinds: [] } as const
 const KEEP_FIRING_MS = 6 * HOUR_MS
 
@@ -111,7 +111,7 @@ export async function operate(
   return { anomalies, alerts }
 }
 
-/** What the rule counts at the end of an hour. */
+/** The counts of the rule at the end of an hour. */
 function alertsAt(known: readonly StoredAnomaly[], nowMs: number): Promise<readonly Count[]> {
   const registered: Source = {
     name: '',

@@ -13,7 +13,10 @@ const WEEK = 168
 const QUIET_WEEKS = 5
 /** An overlap within one hour counts. */
 const SLACK = 1
-/** Deviations from which on a label stands out at less than one false alarm a year and series. */
+/**
+ * Deviations from which on a label can be detected with less than one false alarm a year and
+ * series.
+ */
 const KNOWABLE = 5
 /** For this long after a change was reported, the same change is not reported again. */
 const AGAIN_DAYS = 9
@@ -21,7 +24,7 @@ const AGAIN_DAYS = 9
 export interface KindGrade {
   readonly kind: SimulatedKind
   readonly labels: number
-  /** Labels that someone who knows the true rates could tell; the others are not graded. */
+  /** Labels that an observer who knows the true rates could detect; the others are not graded. */
   readonly knowable: number
   readonly found: number
   readonly alerted: number
@@ -36,7 +39,7 @@ export interface OperationGrade {
   readonly wrong: readonly Told[]
   readonly rightAlerts: number
   readonly wrongAlerts: readonly Told[]
-  /** Anomalies about a change on the days after its first. */
+  /** Anomalies about a change that was reported on an earlier day. */
   readonly toldAgain: number
 }
 

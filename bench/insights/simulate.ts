@@ -15,7 +15,7 @@ export const INCIDENTS = [
   'critical',
   'surge',
 ] as const
-/** A change that is the new usual on the next day. */
+/** A change that is the new normal on the next day. */
 export const CHANGES = ['job_moved', 'clock_shifted'] as const
 export type SimulatedKind = (typeof INCIDENTS)[number] | (typeof CHANGES)[number] | 'holiday'
 
@@ -26,8 +26,8 @@ export interface SimulatedLabel {
   /** The hour after the last one; of a change the end of its first two days. */
   readonly to: number
   /**
-   * How far its counts are from what they would be without it, in standard deviations of someone who knows the true
-   * rates: the bound of what can be known.
+   * How far its counts are from those without it, in standard deviations for an observer who knows
+   * the true rates: the bound of what can be detected.
    */
   readonly deviations: number
 }
@@ -51,7 +51,7 @@ export interface SimulateOptions {
   readonly weeks: number
   /** The weeks before the first label. */
   readonly quietWeeks: number
-  /** Without labels: what is found is false. */
+  /** Without labels, so that everything found is a false alarm. */
   readonly isClean?: boolean
 }
 
@@ -65,7 +65,7 @@ const LEAST_PAUSE_HOURS = 90
 const MOST_PAUSE_HOURS = 330
 const CHANGE_HOURS = 2 * DAY
 
-/** What a source is: everything about it is drawn once. */
+/** The properties of a source, all drawn once. */
 interface Plan {
   readonly rate: number
   /** Relative traffic at 00, 04, 08, 12, 16 and 20 o'clock, with straight lines between. */
@@ -224,7 +224,7 @@ function makeTemplates(
   }
 }
 
-/** Deviations of what nobody expects. */
+/** The deviations of an event that is never expected. */
 const KNOWN = 50
 
 /** A compound Poisson count: sessions come at random, each of a geometric number of messages. */
@@ -251,7 +251,7 @@ function levelsOf({ walk }: Plan, days: number, random: Random): readonly number
   })
 }
 
-/** What the incidents multiply the ordinary messages by. */
+/** The factors by which incidents multiply the ordinary messages. */
 function factorsOf(labels: readonly PlacedLabel[], hours: number, random: Random): Float64Array {
   const factors = new Float64Array(hours).fill(1)
   for (const { kind, from, to } of labels) {
@@ -332,7 +332,7 @@ function jobOf(
   return counts
 }
 
-/** Messages that were never seen before: errors by the hour, or a few that are critical. */
+/** Messages that were never seen before: errors for hours, or a few that are critical. */
 function incidentOf(
   wanted: 'new_error' | 'critical',
   labels: readonly PlacedLabel[],

@@ -16,7 +16,7 @@ export interface BenchOptions {
   /** In events/s; 0 for as fast as acknowledged. */
   readonly rate: number
   readonly gzip: boolean
-  /** What is measured beside NDJSON; empty for NDJSON alone. */
+  /** The protocols that are measured beside NDJSON; empty for NDJSON only. */
   readonly protocols: readonly BenchProtocol[]
   /** One event per body. */
   readonly small: boolean

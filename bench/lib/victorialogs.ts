@@ -15,7 +15,7 @@ export interface VictoriaLogs {
   usage(): Usage
   /** @param logsQl further arguments may follow it @throws Error on any other status than 200 */
   ask(logsQl: string, path?: string, more?: Readonly<Record<string, string>>): Promise<string>
-  /** How many events it holds. */
+  /** The number of stored events. */
   count(): Promise<number>
   /** Waits until it has written and merged all data in memory. */
   settle(): Promise<void>
@@ -34,7 +34,7 @@ const STOP_MAX_MS = 30_000
 
 /**
  * @param program the path of VictoriaLogs (github.com/VictoriaMetrics/VictoriaLogs)
- * @param syslogPort where it takes syslog over TCP; null: nowhere
+ * @param syslogPort the TCP port for syslog; null for none
  * @throws Error when it cannot be started or does not answer
  */
 export async function startVictoriaLogs(

@@ -14,7 +14,10 @@ export const openBrowser = (): Promise<Browser> =>
     args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
   })
 
-/** Notes in the page when rows are painted, tasks of more than 50 ms, and how long keys waited for their paint. */
+/**
+ * Records in the page when rows are painted, tasks of more than 50 ms, and the delay from keys to
+ * their paint.
+ */
 const OBSERVE = `
   window.seen = { rowsMs: 0, tasks: [], keys: new Map() }
   new PerformanceObserver((list) => {
@@ -67,14 +70,14 @@ export async function until(page: Page, expression: string): Promise<void> {
 }
 
 export interface Usage {
-  /** Time of the main thread in tasks so far. */
+  /** The time of the main thread's tasks so far. */
   readonly taskS: number
   readonly heapBytes: number
   readonly nodes: number
   readonly listeners: number
 }
 
-/** What the tab uses once everything that can go is gone. */
+/** The resources of the tab after garbage collection. */
 export async function usageOf({ cdp }: Tab): Promise<Usage> {
   await cdp.send('HeapProfiler.collectGarbage')
   const { metrics } = await cdp.send('Performance.getMetrics')

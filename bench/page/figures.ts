@@ -1,11 +1,14 @@
 import type { Check, Metric } from '../lib/report.js'
 
 interface Options {
-  /** What it is to be at most. */
+  /** The goal: the greatest acceptable value. */
   readonly goal?: number
 }
 
-/** Collects what is measured. A goal stands beside its figure; it fails nothing, because other work shares the machine. */
+/**
+ * Collects figures. A goal is shown beside its figure and fails nothing, because other work shares
+ * the machine.
+ */
 export function createFigures() {
   const metrics: Metric[] = []
   const checks: Check[] = []

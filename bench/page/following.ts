@@ -15,7 +15,7 @@ interface Counted {
   rows: number
 }
 
-/** What comes over the page's sockets. */
+/** Counts the messages on the page's sockets. */
 function countMessages(page: Page): Counted {
   const counted: Counted = { matched: 0, leftOut: 0, rows: 0 }
   page.on('websocket', (socket) => {
@@ -39,7 +39,10 @@ const lineOf = (i: number): string =>
     message: `order ${i} took ${i % 1000} ms for user ${i % 977}`,
   })
 
-/** A live tail of 5,000 events/s: what it costs the page, and that nothing is lost without a word. */
+/**
+ * Measures the cost of a live tail of 5,000 events/s in the page, and checks that losses are
+ * reported.
+ */
 export async function measureFollowing(
   browser: Browser,
   service: Service,

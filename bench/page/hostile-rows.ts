@@ -26,7 +26,7 @@ const ROWS = [
   },
 ] as const
 
-/** Rows that would stop a careless page: how long the longest task is when they are listed and opened. */
+/** Measures the longest task when rows that could block a page are listed and opened. */
 export async function measureHostileRows(
   browser: Browser,
   service: Service,

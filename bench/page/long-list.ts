@@ -36,7 +36,7 @@ export async function sendLog(service: Service, events: number): Promise<void> {
   await sleep(5000)
 }
 
-/** A row that is drawn: its place in the list, and the number in its message. */
+/** A rendered row: its position in the list, and the number in its message. */
 type Drawn = readonly [place: number, number: number]
 
 const DRAWN = `[...document.querySelectorAll('.events .row:not(.waiting)')].map((row) =>
@@ -57,7 +57,10 @@ async function goTo(page: Page, share: number): Promise<readonly Drawn[]> {
   return page.evaluate<readonly Drawn[]>(DRAWN)
 }
 
-/** A list of all events: any place has the right rows, and scrolling costs little wherever it is. */
+/**
+ * Checks that any position of a list of all events has the right rows, and measures the cost of
+ * scrolling.
+ */
 export async function measureLongList(
   browser: Browser,
   service: Service,
@@ -67,7 +70,7 @@ export async function measureLongList(
   const { page } = tab
   await page.goto(`${service.api}/explore?from=now-24h&q=source:load-*`)
   await until(page, 'seen.rowsMs > 0')
-  // Rows are there before they are counted.
+  // Rows are shown before they are counted.
   await until(page, `document.querySelector('.events').ariaLabel !== 'Events: 200'`)
   const label = await page.getAttribute('.events', 'aria-label')
   check('all events are listed', label?.replaceAll(/\D/g, '') === String(events), `${label}`)

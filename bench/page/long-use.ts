@@ -8,7 +8,10 @@ const ROUNDS = 30
 const WARM_ROUNDS = 10
 const SCREENS = ['templates', 'live', 'overview', 'alerts', 'insights', 'sources', 'explore']
 
-/** A day's work in one tab: searches, events that are opened, all screens by their keys. Nothing of it is to stay in memory. */
+/**
+ * A day's work in one tab: searches, opened events, all screens by their keys. Memory should return
+ * to its initial size.
+ */
 export async function measureLongUse(
   browser: Browser,
   service: Service,

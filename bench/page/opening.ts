@@ -9,7 +9,10 @@ const TIMES = 5
 /** A slow office line: 10 Mbit/s, and a phone's CPU. */
 const SLOW = { latency: 20, downloadThroughput: 1_250_000, uploadThroughput: 1_250_000 }
 
-/** From the address to the first paint and to the painted rows, without anything in the cache. */
+/**
+ * Measures the time from opening the address to the first paint and to the painted rows, with an
+ * empty cache.
+ */
 export async function measureOpening(
   browser: Browser,
   service: Service,
@@ -42,7 +45,10 @@ export async function measureOpening(
 
 const TEXT = 'severity:error source:load-1 "row" duration_ms>100 -host:web-7 user.id:42'
 
-/** Keys in the query bar up to their paint, and rows after Enter beside what the API takes. */
+/**
+ * Measures the delay from keys in the query bar to their paint, and from Enter to the rows beside
+ * that of the API.
+ */
 export async function measureTyping(
   browser: Browser,
   service: Service,
@@ -61,7 +67,7 @@ export async function measureTyping(
     .slice(0, TEXT.length)
     .toSorted((a, b) => a - b)
   add('key to its paint, p98', 'ms', all[Math.ceil(all.length * 0.98) - 1] ?? 0, { goal: 100 })
-  // Neighbours have different counts, by which the new answer is known.
+  // Neighbouring queries have different counts, which identify the new result.
   const extra: number[] = []
   for (const severity of ['error', 'info', 'warning', 'info', 'debug']) {
     await page.fill('textarea[aria-label=Query]', `severity:${severity}`)
@@ -72,7 +78,7 @@ export async function measureTyping(
   await tab.close()
 }
 
-/** From Enter to the painted rows, less the time of the question for them. */
+/** The time from Enter to the painted rows, less that of the request. */
 async function rowsBesideApi(page: Page): Promise<number> {
   await page.evaluate(`
     performance.clearResourceTimings()
