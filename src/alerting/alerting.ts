@@ -16,21 +16,21 @@ import { Evaluator } from './evaluator.js'
 import { evaluationStatus, problemOf } from './status.js'
 import { createDefaultRules, MadeRuleDoc, type MadeRule } from './default-rules.js'
 import { createDeliveryLog } from './delivery-log.js'
-import { createAlertLog } from './log.js'
+import { createAlertLog } from './alert-log.js'
 import { createProjection } from './projection.js'
 import { RuleDoc, type Rule } from './rule.js'
 import type { Smtp } from '../lib/smtp.js'
-import { WAY_BACK, type Seal } from '../coordination/seal.js'
+import { CHANGED_KEY_HINT, type Seal } from '../coordination/seal.js'
 import { createRules } from './rules.js'
 import {
   createMaintenanceWindows,
-  createQuietOf,
+  createSuppressionOf,
   createSilences,
   SilenceDoc,
   WindowDoc,
   type MaintenanceWindow,
   type Silence,
-} from './quiet.js'
+} from './suppression.js'
 import { createSystemAlert } from './system-alert.js'
 import { createSend } from './send.js'
 import { createWatermark, type WatermarkDeps } from './watermark.js'
@@ -112,7 +112,7 @@ export function createAlerting(deps: AlertingDeps) {
         send,
         factsOf,
         log,
-        quietOf: createQuietOf(silences, maintenanceWindows),
+        suppressionOf: createSuppressionOf(silences, maintenanceWindows),
         isAcknowledged: alerts.isAcknowledged,
       },
     }),
@@ -126,7 +126,7 @@ function warnOfUnreadable({ list, targetOf }: Pick<Channels, 'list' | 'targetOf'
   if (names.length > 0)
     log.error(
       { count: names.length, channels: names.slice(0, 20) },
-      `notification channels were sealed with another DATA_KEY, and get no notices: ${WAY_BACK}, or enter them anew`,
+      `notification channels were sealed with another DATA_KEY, and get no notices: ${CHANGED_KEY_HINT}, or enter them anew`,
     )
 }
 

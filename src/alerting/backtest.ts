@@ -6,7 +6,7 @@
 import { AppError } from '../model/errors.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import { TooManyGroups, type CountReader } from './counts.js'
-import { isNews } from './machine.js'
+import { isNotified } from './machine.js'
 import { planRule, type Plan } from './rule.js'
 import type { RuleFields } from './rule-fields.js'
 import { asRule, checkedFields } from './rules.js'
@@ -63,7 +63,7 @@ export const createBacktest =
       if (isQuick && 2 * chunkMs <= longestMs) chunkMs *= 2
       for (const one of tracked.evaluate(nextMs, known)) {
         count++
-        if (isNews(one.transition) && one.transition.to === 'firing') firing++
+        if (isNotified(one.transition) && one.transition.to === 'firing') firing++
         if (transitions.length < MAX_TRANSITIONS) transitions.push(one)
       }
       leftOut = Math.max(leftOut, tracked.leftOut)

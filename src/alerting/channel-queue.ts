@@ -12,7 +12,7 @@
 import { MINUTE_MS, SECOND_MS } from '../model/time.js'
 import { labelsOf } from './matchers.js'
 import type { Notice } from './notices.js'
-import type { Quiet, QuietOf } from './quiet.js'
+import type { Suppression, SuppressionOf } from './suppression.js'
 
 export interface Waiting {
   readonly notice: Notice
@@ -44,13 +44,13 @@ interface Taken {
   /** Notices that this call began to hold back. */
   readonly held: readonly Waiting[]
   /** The time of the next call when there is nothing to send. */
-  readonly againMs: number
+  readonly nextMs: number
 }
 
 export const MAX_WAITING = 10_000
 const MAX_DIGEST = 50
 /** How often silences are checked for a notice that is held back. */
-const HELD_AGAIN_MS = 5 * SECOND_MS
+const HELD_RECHECK_MS = 5 * SECOND_MS
 
 export const toWaiting = (notice: Notice, attempts = 0, heldBy: string | null = null): Waiting => ({
   notice,
@@ -119,23 +119,27 @@ export class ChannelQueue {
     )
   }
 
-  take(nowMs: number, limits: QueueLimits, quietOf: QuietOf): Taken {
+  take(nowMs: number, limits: QueueLimits, suppressionOf: SuppressionOf): Taken {
     const freeMs = this.#freeMs(nowMs, limits.perMinute)
     if (freeMs > nowMs) {
       this.#isBehind = true
-      return { batch: [], held: [], againMs: freeMs }
+      return { batch: [], held: [], nextMs: freeMs }
     }
-    const taken = { batch: [], held: [], againMs: nowMs + HELD_AGAIN_MS }
-    this.#collect(taken, { nowMs, limits, quietOf })
+    const taken = { batch: [], held: [], nextMs: nowMs + HELD_RECHECK_MS }
+    this.#collect(taken, { nowMs, limits, suppressionOf })
     return taken
   }
 
   #collect(
-    taken: { readonly batch: Waiting[]; readonly held: Waiting[]; againMs: number },
-    now: { readonly nowMs: number; readonly limits: QueueLimits; readonly quietOf: QuietOf },
+    taken: { readonly batch: Waiting[]; readonly held: Waiting[]; nextMs: number },
+    now: {
+      readonly nowMs: number
+      readonly limits: QueueLimits
+      readonly suppressionOf: SuppressionOf
+    },
   ): void {
     const { batch, held } = taken
-    const { nowMs, limits, quietOf } = now
+    const { nowMs, limits, suppressionOf } = now
     const blocked = new Set<string>()
     const { digests } = limits
     const canDigest = digests === 'always' || (digests === 'behind' && this.#isBehind)
@@ -143,9 +147,9 @@ export class ChannelQueue {
       const [first] = batch
       if (blocked.has(alertOf(one)) || !this.#goesWith(first, one)) continue
       const dueMs = this.#dueMs(one, first)
-      if (dueMs > nowMs || isQuiet(one, nowMs, { quietOf, held })) {
+      if (dueMs > nowMs || isSuppressed(one, nowMs, { suppressionOf, held })) {
         blocked.add(alertOf(one))
-        if (dueMs > nowMs) taken.againMs = Math.min(taken.againMs, dueMs)
+        if (dueMs > nowMs) taken.nextMs = Math.min(taken.nextMs, dueMs)
         continue
       }
       batch.push(one)
@@ -194,19 +198,19 @@ export class ChannelQueue {
   }
 }
 
-function isQuiet(
+function isSuppressed(
   one: Waiting,
   nowMs: number,
-  { quietOf, held }: { readonly quietOf: QuietOf; readonly held: Waiting[] },
+  { suppressionOf, held }: { readonly suppressionOf: SuppressionOf; readonly held: Waiting[] },
 ): boolean {
   if (nowMs < one.heldUntilMs) return true
-  const quiet = quietOf(labelsOf(one.notice.transition), nowMs)
+  const quiet = suppressionOf(labelsOf(one.notice.transition), nowMs)
   if (quiet === null) return false
-  one.heldUntilMs = nowMs + HELD_AGAIN_MS
+  one.heldUntilMs = nowMs + HELD_RECHECK_MS
   const by = textOf(quiet)
   if (one.heldBy !== by) held.push(one)
   one.heldBy = by
   return true
 }
 
-const textOf = ({ by, id, reason }: Quiet): string => `${by} ${id}: ${reason}`
+const textOf = ({ by, id, reason }: Suppression): string => `${by} ${id}: ${reason}`

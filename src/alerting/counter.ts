@@ -11,7 +11,7 @@ import { toField } from '../query/fields.js'
 import type { QueryFault } from '../query/fault.js'
 import { findExcess, findLoneRegex } from '../query/limits.js'
 import { parseQuery } from '../query/parser.js'
-import { matcherOf } from './matcher.js'
+import { queryMatcherOf } from './query-matcher.js'
 import type { RuleFields } from './rule-fields.js'
 import { toMs, type Kind } from './rule-kind.js'
 
@@ -117,7 +117,7 @@ function findingCounters(
   { min_score: leastGravity = 10, kinds = [] }: Extract<Kind, { type: 'anomaly' }>,
   query: Query,
 ): readonly Counter[] | RuleFault {
-  const matcher = matcherOf(query)
+  const matcher = queryMatcherOf(query)
   const isOfColumns = matcher !== null && matcher.texts.length === 0
   if (isOfColumns && [...matcher.columns].every((column) => OF_FINDINGS.has(column)))
     return [{ kind: 'findings', query, leastGravity, kinds }]

@@ -29,7 +29,7 @@ import {
   type SharedRow,
 } from './shared-counts.js'
 import { isEmpty, listsOf, MAX_ATTRIBUTES, sizeOf } from './attributes.js'
-import { createMatchers, type Matchers } from './matcher.js'
+import { createQueryMatchers, type QueryMatchers } from './query-matcher.js'
 import { windowsOf } from './past-windows.js'
 import { MAX_TEXTS } from './texts.js'
 import { unseen } from './unseen.js'
@@ -125,7 +125,7 @@ export function createCountReader(deps: CountDeps) {
     return answers
   }
 
-  const matchers = createMatchers(deps.resolve)
+  const matchers = createQueryMatchers(deps.resolve)
   return {
     /** Whether the request shares a query with those of other rules. */
     canShare: (request: CountRequest): boolean =>
@@ -392,10 +392,10 @@ function toQuestion(
   return { statement: { ...base, sql }, params, isOfRepeats: base === repeatsSql }
 }
 
-const sharedOf = (matchers: Matchers, { request, index }: Indexed): readonly SharedRequest[] => {
+const sharedOf = (cache: QueryMatchers, { request, index }: Indexed): readonly SharedRequest[] => {
   const { isLast, isByEventTime, maxAgeMs = DEFAULT_AGE_MS } = request
   const canShare = !isLast && isByEventTime !== true && maxAgeMs === DEFAULT_AGE_MS
-  const shared = canShare ? toShared(request, index, matchers) : null
+  const shared = canShare ? toShared(request, index, cache) : null
   return shared === null ? [] : [shared]
 }
 

@@ -8,7 +8,7 @@ import { backoffMs } from '../lib/backoff.js'
 import { AppError } from '../model/errors.js'
 import { SECOND_MS } from '../model/time.js'
 import type { Log } from '../telemetry/log.js'
-import { parseTransition, type LoggedTransition } from './log.js'
+import { parseTransition, type LoggedTransition } from './alert-log.js'
 import type { Notice } from './notices.js'
 
 /**

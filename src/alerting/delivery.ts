@@ -14,11 +14,11 @@ import { DIGESTS, type Channel, type Channels, type Target } from './channel.js'
 import { isOpen, type Delivery, type DeliveryLog, type Outcome } from './delivery-log.js'
 import { Inhibition } from './inhibition.js'
 import { ChannelQueue, toWaiting, type QueueLimits, type Waiting } from './channel-queue.js'
-import type { LoggedTransition } from './log.js'
+import type { LoggedTransition } from './alert-log.js'
 import type { Facts, FactsOf } from './facts.js'
 import type { Notice } from './notices.js'
 import { fallbackOf, noticesOf, repeatOf } from './notices.js'
-import type { QuietOf } from './quiet.js'
+import type { SuppressionOf } from './suppression.js'
 import type { Attempt } from './attempt.js'
 import type { Send } from './send.js'
 
@@ -35,7 +35,7 @@ const BUSY_FROM = 20
 export interface DeliveryDeps {
   readonly deliveryLog: DeliveryLog
   readonly channels: Pick<Channels, 'find' | 'targetOf'>
-  readonly quietOf: QuietOf
+  readonly suppressionOf: SuppressionOf
   readonly send: Send
   readonly factsOf: FactsOf
   readonly isAcknowledged: (alertId: string) => boolean
@@ -219,17 +219,17 @@ export class Deliveries {
     this.#firing.set(alertId, { transition, repeats, isAcknowledged })
   }
 
-  readonly #quietOf: QuietOf = (labels, nowMs) =>
-    this.#deps.quietOf(labels, nowMs) ?? this.#inhibition.of(labels)
+  readonly #suppressionOf: SuppressionOf = (labels, nowMs) =>
+    this.#deps.suppressionOf(labels, nowMs) ?? this.#inhibition.of(labels)
 
   #enqueue(one: Waiting): void {
     const { channelId, transition } = one.notice
     const entry = this.#entryOf(channelId)
     const { queue } = entry
-    const untold = transition.to === 'resolved' ? queue.heldOf(transition.alertId ?? '') : []
-    for (const each of untold) this.#end(queue, each, 'silenced')
+    const unsent = transition.to === 'resolved' ? queue.heldOf(transition.alertId ?? '') : []
+    for (const each of unsent) this.#end(queue, each, 'silenced')
     // No notice of the firing alert was sent, so none says that it resolved.
-    if (untold.some(({ notice }) => notice.kind === 'transition')) {
+    if (unsent.some(({ notice }) => notice.kind === 'transition')) {
       this.#end(queue, one, 'silenced')
       return
     }
@@ -268,7 +268,7 @@ export class Deliveries {
     while (queue.size > 0 && !this.#signal.aborted) {
       const channel = this.#deps.channels.find(channelId)
       const limits = limitsOf(channel, this.#deps.channels)
-      const { batch, held, againMs } = queue.take(Date.now(), limits, this.#quietOf)
+      const { batch, held, nextMs } = queue.take(Date.now(), limits, this.#suppressionOf)
       for (const one of held)
         this.#record(one, {
           outcome: 'held',
@@ -278,7 +278,7 @@ export class Deliveries {
           receipt: null,
         })
       if (batch.length > 0) await this.#deliver(queue, channel, batch)
-      else await this.#pause(entry, againMs)
+      else await this.#pause(entry, nextMs)
     }
     entry.isDraining = false
     if (this.#deps.channels.find(channelId) === null) this.#queues.delete(channelId)

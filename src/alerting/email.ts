@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { isRefused, type Smtp } from '../lib/smtp.js'
 import type { Attempt } from './attempt.js'
 import { textOf, type Message } from './message.js'
-import { plainText } from './notice.js'
+import { plainText } from './notice-request.js'
 import type { Notice } from './notices.js'
 
 /**

@@ -5,7 +5,7 @@
  * 2. When another second is stored by the watermark, it counts what arrived up to there since the last time, for the rules that
  *    are due. A rule that is new or was changed has its windows counted from what is stored, so that nothing has to be
  *    remembered.
- * 3. It judges the groups (`tracked-rule.ts`). The transitions of a round are one insert (`log.ts`), or several where a group
+ * 3. It evaluates the groups (`tracked-rule.ts`). The transitions of a round are one insert (`alert-log.ts`), or several where a group
  *    has several; only then are they alerts. What a killed instance stored and did not carry out, the next one does in step 1.
  *
  * While the watermark is behind or ClickHouse does not answer, nothing fires and nothing resolves.
@@ -20,15 +20,15 @@ import type { Log } from '../telemetry/log.js'
 import type { CountReader } from './counts.js'
 import { Deliveries, type DeliveryDeps } from './delivery.js'
 import type { Outcome } from './delivery-log.js'
-import type { AlertLog, LoggedTransition } from './log.js'
-import { isNews } from './machine.js'
+import type { AlertLog, LoggedTransition } from './alert-log.js'
+import { isNotified } from './machine.js'
 import { Ongoing } from './ongoing.js'
 import { isStill, meaningOf, planRule, type Rule } from './rule.js'
 import type { Rules } from './rules.js'
 import { shareStatus, type EvaluationStatus } from './status.js'
 import type { Evaluated, SystemAlert } from './system-alert.js'
 import { requestsOf, TrackedRule } from './tracked-rule.js'
-import { ended, inTurn, reasonOf, toLogged, toState } from './transitions.js'
+import { ended, atMostOneOfEachGroup, reasonOf, toLogged, toState } from './transitions.js'
 import type { Watermark } from './watermark.js'
 
 export interface EvaluatorDeps {
@@ -52,7 +52,7 @@ const ALIVE_MS = 2 * MINUTE_MS
 /** Pause between two evaluations of all due rules while messages arrive. */
 const STEP_MS = SECOND_MS
 /** The shortest pause between two reads of the watermark. */
-const LOOK_MS = 100
+const POLL_MS = 100
 const MARKS_MS = 500
 /** Rules that need a ClickHouse query of their own may be evaluated early for at most this share of the time. */
 const OWN_SHARE = 0.05
@@ -67,7 +67,7 @@ export class Evaluator {
   readonly #deps: EvaluatorDeps
   readonly #closing = new AbortController()
   #running: Promise<void> = Promise.resolve()
-  #leading: Leading | null = null
+  #evaluation: Evaluation | null = null
   #marks: NodeJS.Timeout | null = null
 
   constructor(deps: EvaluatorDeps) {
@@ -76,35 +76,35 @@ export class Evaluator {
 
   /** The lag of the evaluation in seconds; 0 on an instance that does not evaluate. */
   get lagSeconds(): number {
-    const untilMs = this.#leading?.untilMs ?? 0
+    const untilMs = this.#evaluation?.untilMs ?? 0
     return untilMs === 0 ? 0 : Math.max(0, (Date.now() - untilMs) / 1000)
   }
 
   get firing(): number {
-    return this.#leading?.firing ?? 0
+    return this.#evaluation?.firing ?? 0
   }
 
   /** The number of rules that cannot be evaluated. */
   get unknown(): number {
-    return this.#leading?.evaluated.unknown.length ?? 0
+    return this.#evaluation?.evaluated.unknown.length ?? 0
   }
 
   /** The number of rules with more groups than are tracked. */
   get cut(): number {
-    return this.#leading?.cut ?? 0
+    return this.#evaluation?.cut ?? 0
   }
 
   get noticesWaiting(): number {
-    return this.#leading?.deliveries.waiting ?? 0
+    return this.#evaluation?.deliveries.waiting ?? 0
   }
 
   get channelsFailing(): number {
-    return this.#leading?.deliveries.failing.size ?? 0
+    return this.#evaluation?.deliveries.failing.size ?? 0
   }
 
   /** Attempts to send notices since this instance began to evaluate, by outcome. */
   get noticesByOutcome(): ReadonlyMap<Outcome, number> {
-    return this.#leading?.deliveries.outcomes ?? new Map()
+    return this.#evaluation?.deliveries.outcomes ?? new Map()
   }
 
   /** @param mayEvaluate false on an instance that only collects and publishes its watermark */
@@ -117,7 +117,7 @@ export class Evaluator {
 
   /** Ends every firing alert after all events were deleted, and forgets which groups existed. */
   forgetAll(): void {
-    if (this.#leading !== null) this.#leading.isCleared = true
+    if (this.#evaluation !== null) this.#evaluation.isCleared = true
   }
 
   async close(): Promise<void> {
@@ -137,13 +137,13 @@ export class Evaluator {
         // Another instance evaluates, or the shared state is unavailable.
         log.debug({ err: error }, 'alert rules are not evaluated here')
       }
-      this.#leading = null
+      this.#evaluation = null
       await sleep(FAILED_MS, undefined, { signal, ref: false }).catch(() => undefined)
     }
   }
 
   /** Raises or resolves the system alert; after an error the next round tries again. */
-  async #tellWhetherKnown({ evaluated }: Leading): Promise<void> {
+  async #updateSystemAlert({ evaluated }: Evaluation): Promise<void> {
     const { systemAlert, log } = this.#deps
     await systemAlert(evaluated, Date.now()).catch((error: unknown) => {
       log.debug({ err: error }, 'nobody was told that alert rules are not evaluated')
@@ -156,32 +156,32 @@ export class Evaluator {
     const isOver = (): boolean => signal.aborted || lease.signal.aborted
     let failures = 0
     while (!isOver()) {
-      if (this.#leading === null || this.#leading.isUncertain) {
-        this.#leading?.end()
-        this.#leading = new Leading(this.#deps, [signal, lease.signal])
+      if (this.#evaluation === null || this.#evaluation.isUncertain) {
+        this.#evaluation?.end()
+        this.#evaluation = new Evaluation(this.#deps, [signal, lease.signal])
       }
       const begunMs = performance.now()
       try {
-        await this.#leading.round()
+        await this.#evaluation.round()
         failures = 0
       } catch (error) {
         if (isOver()) return
         failures++
         log[failures === 3 ? 'warn' : 'debug']({ err: error }, 'alert rules are evaluated late')
       }
-      await this.#tellWhetherKnown(this.#leading)
+      await this.#updateSystemAlert(this.#evaluation)
       // The watermark cannot pass a second before its end.
-      const leftMs = Math.min(this.#leading.untilMs + STEP_MS - Date.now(), STEP_MS)
+      const leftMs = Math.min(this.#evaluation.untilMs + STEP_MS - Date.now(), STEP_MS)
       // The pause is at least as long as the round, so that queries run at most half of the time.
       const tookMs = performance.now() - begunMs
-      const pauseMs = Math.max(failures === 0 ? LOOK_MS : FAILED_MS, leftMs, tookMs)
+      const pauseMs = Math.max(failures === 0 ? POLL_MS : FAILED_MS, leftMs, tookMs)
       await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
     }
   }
 }
 
 /** The evaluation while this instance holds the lock. */
-class Leading {
+class Evaluation {
   /** Whether the states in memory may be ahead of the stored transitions. */
   isUncertain = false
   /** Whether all events were deleted; the next round then ends every alert. */
@@ -202,7 +202,7 @@ class Leading {
   #loaded: Map<string, LoggedTransition[]> | null = null
   readonly #ongoing: Ongoing
   /** Stored transitions whose alerts are not written yet. */
-  #owed: LoggedTransition[] = []
+  #unprojected: LoggedTransition[] = []
   readonly #beganMs = Date.now()
   #aliveSinceMs = 0
   #aliveSetMs = 0
@@ -246,7 +246,7 @@ class Leading {
   }
 
   async round(): Promise<void> {
-    await this.#pay()
+    await this.#project()
     await this.#stayAlive()
     this.#loaded ??= await this.#load()
     const markMs = await this.#deps.watermark.now()
@@ -267,7 +267,7 @@ class Leading {
       }
     await this.#carryOut(made)
     this.deliveries.repeat(Date.now())
-    await this.#tell()
+    await this.#shareStatus()
   }
 
   /**
@@ -458,27 +458,27 @@ class Leading {
 
   /** Stores transitions, then updates alerts and queues notices for them. */
   async #carryOut(made: readonly LoggedTransition[]): Promise<void> {
-    const turns = inTurn(made)
-    for (const [i, turn] of turns.entries()) {
-      const some = turn.map((one) => this.#ongoing.asKnown(one))
+    const inserts = atMostOneOfEachGroup(made)
+    for (const [i, insert] of inserts.entries()) {
+      const some = insert.map((one) => this.#ongoing.asKnown(one))
       for (const signal of this.#signals) signal.throwIfAborted()
       this.isUncertain = true
       this.deliveries.prepare(some)
       await this.#deps.alertLog.append(some, this.#ending.signal)
-      this.isUncertain = i < turns.length - 1
+      this.isUncertain = i < inserts.length - 1
       for (const one of some) this.#ongoing.follow(one)
-      this.#owed.push(...some.filter(isNews))
+      this.#unprojected.push(...some.filter(isNotified))
       this.deliveries.add(some)
-      await this.#pay()
+      await this.#project()
     }
   }
 
-  async #pay(): Promise<void> {
-    await this.#deps.project(this.#owed)
-    this.#owed = []
+  async #project(): Promise<void> {
+    await this.#deps.project(this.#unprojected)
+    this.#unprojected = []
   }
 
-  async #tell(): Promise<void> {
+  async #shareStatus(): Promise<void> {
     const problems = Object.fromEntries([...this.#problems].map(([id, { text }]) => [id, text]))
     for (const [id, tracked] of this.#tracked) {
       if (tracked.leftOut > 0) this.#leftOutMs.set(id, Date.now())

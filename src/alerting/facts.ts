@@ -15,7 +15,7 @@ import type { Count, CountDeps } from './count.js'
 import { countersOf, type Counter } from './counter.js'
 import type { CountReader } from './counts.js'
 import { linksOf, queryOf, type Links } from './links.js'
-import type { LoggedTransition } from './log.js'
+import type { LoggedTransition } from './alert-log.js'
 import type { Rules } from './rules.js'
 
 export interface Facts {

@@ -9,7 +9,7 @@ import { DAY_MS, HOUR_MS } from '../model/time.js'
 import { NO_ATTRIBUTES } from './attributes.js'
 import type { Count, CountDeps } from './count.js'
 import type { Counter } from './counter.js'
-import { matcherOf, type Row } from './matcher.js'
+import { queryMatcherOf, type Row } from './query-matcher.js'
 
 /** The fields that anomalies are grouped by. */
 export const FINDING_GROUP = ['source', 'severity', 'template', 'direction'] as const
@@ -32,7 +32,7 @@ export async function countFindings(
   asked: Asked,
   signal?: AbortSignal,
 ): Promise<readonly Count[]> {
-  const matcher = matcherOf(resolve(query))
+  const matcher = queryMatcherOf(resolve(query))
   const all = await findings(Math.max(0, asked.fromMs - LONGEST_MS), signal)
   return all
     .filter(

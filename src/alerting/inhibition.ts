@@ -4,9 +4,9 @@
  * of the same group.
  */
 
-import type { LoggedTransition } from './log.js'
+import type { LoggedTransition } from './alert-log.js'
 import { labelsOf, type Labels } from './matchers.js'
-import type { Quiet } from './quiet.js'
+import type { Suppression } from './suppression.js'
 
 export class Inhibition {
   /** The inhibiting alerts with the names of their rules, by the key of what they inhibit. */
@@ -24,7 +24,7 @@ export class Inhibition {
     }
   }
 
-  of({ own: { severity }, group }: Labels): Quiet | null {
+  of({ own: { severity }, group }: Labels): Suppression | null {
     const { source, template } = group
     const isMinor = severity === 'P3' || severity === 'P4'
     const keys = [

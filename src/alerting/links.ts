@@ -5,7 +5,7 @@ import { toField } from '../query/fields.js'
 import { matchersOfGroup, printMatchers } from '../query/matcher-line.js'
 import { parseQuery } from '../query/parser.js'
 import { printQuery } from '../query/printer.js'
-import type { LoggedTransition } from './log.js'
+import type { LoggedTransition } from './alert-log.js'
 import { incidentIdOf } from './projection.js'
 
 export interface Links {

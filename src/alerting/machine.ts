@@ -109,5 +109,5 @@ function afterwards(status: GroupStatus, { from, to, atMs }: Transition): GroupS
 const latest = (flips: readonly number[]): readonly number[] => flips.slice(-FLIPS_OF_FLAPPING)
 
 /** Whether a transition is notified. Changes between firing and recovering are not. */
-export const isNews = ({ from, to }: Transition): boolean =>
+export const isNotified = ({ from, to }: Transition): boolean =>
   to === 'resolved' || (to === 'firing' && from !== 'recovering' && from !== to)

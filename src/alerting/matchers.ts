@@ -4,7 +4,7 @@ import { Type } from '@sinclair/typebox'
 
 import type { Alert } from '../records/alerts.js'
 import type { Matcher } from '../query/matcher-line.js'
-import type { LoggedTransition } from './log.js'
+import type { LoggedTransition } from './alert-log.js'
 
 const MatcherSchema = Type.Object(
   {

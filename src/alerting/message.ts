@@ -3,7 +3,7 @@
 import { counted } from '../lib/counted.js'
 import type { Facts } from './facts.js'
 import type { Links } from './links.js'
-import type { LoggedTransition } from './log.js'
+import type { LoggedTransition } from './alert-log.js'
 import type { Notice } from './notices.js'
 import { printable, renderTemplate, type TemplateValues } from './template.js'
 

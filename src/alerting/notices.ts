@@ -6,8 +6,8 @@
 
 import { createHash } from 'node:crypto'
 
-import type { LoggedTransition } from './log.js'
-import { isNews } from './machine.js'
+import type { LoggedTransition } from './alert-log.js'
+import { isNotified } from './machine.js'
 
 /** A notice of one transition to one channel. Its id is the same however often it is sent. */
 export interface Notice {
@@ -28,7 +28,7 @@ const idOf = (...parts: readonly (string | number)[]): string =>
   createHash('sha256').update(parts.join(' ')).digest('hex').slice(0, 32)
 
 export const noticesOf = (transition: LoggedTransition): readonly Notice[] =>
-  toldOf(transition).map((channelId) => ({
+  recipientsOf(transition).map((channelId) => ({
     id: idOf(transition.id, channelId),
     key: idOf(transition.alertId ?? transition.id, channelId),
     kind: 'transition',
@@ -36,10 +36,10 @@ export const noticesOf = (transition: LoggedTransition): readonly Notice[] =>
     transition,
   }))
 
-function toldOf(transition: LoggedTransition): readonly string[] {
+function recipientsOf(transition: LoggedTransition): readonly string[] {
   const { from, to, channels = [], formerChannels = [], newChannels = [] } = transition
   if (from === to) return newChannels
-  if (!isNews(transition)) return []
+  if (!isNotified(transition)) return []
   if (to !== 'resolved') return channels
   return transition.tellsResolved === false ? [] : [...channels, ...formerChannels]
 }

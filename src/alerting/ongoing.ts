@@ -4,10 +4,10 @@
  * changed or deleted.
  */
 
-import type { LoggedTransition } from './log.js'
+import type { LoggedTransition } from './alert-log.js'
 import { MINUTE_MS } from '../model/time.js'
 import type { TrackedRule } from './tracked-rule.js'
-import { goneOn, ofAlert, toState } from './transitions.js'
+import { channelChangeOf, ofAlert, toState } from './transitions.js'
 
 /** The longest time until an instance sees a source that another one registered. */
 const KNOWN_WITHIN_MS = MINUTE_MS
@@ -57,7 +57,7 @@ export class Ongoing {
     const atMs = Math.max(untilMs, plan.rule.updatedAtMs)
     return tracked.states.flatMap((state) => {
       const before = this.#alerts.get(toState(plan, state).alertId ?? '')
-      const changes = before === undefined ? [] : goneOn(plan, before, atMs)
+      const changes = before === undefined ? [] : channelChangeOf(plan, before, atMs)
       for (const { status } of changes) tracked.restore({ ...state, status })
       return changes
     })

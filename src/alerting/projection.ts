@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 
 import type { Alerts } from '../records/alerts.js'
 import type { Incidents } from '../records/incidents.js'
-import type { LoggedTransition } from './log.js'
+import type { LoggedTransition } from './alert-log.js'
 import { titleOf } from './transitions.js'
 
 export interface ProjectionDeps {

@@ -7,7 +7,7 @@ import type { Target } from './channel.js'
 import { sendMail } from './email.js'
 import { post } from './http-post.js'
 import type { Message } from './message.js'
-import { plainText, slackMessage, toRequest } from './notice.js'
+import { plainText, slackMessage, toRequest } from './notice-request.js'
 import { sendToSlack } from './slack-bot.js'
 
 /** Statuses of 4xx that are tried again; any other 4xx is final. */

@@ -7,7 +7,7 @@
 
 import type { Redirects } from '../events/filter.js'
 import type { Count } from './count.js'
-import { COLUMNS, type Column, type Matcher, type Row } from './matcher.js'
+import { COLUMNS, type Column, type QueryMatcher, type Row } from './query-matcher.js'
 import type { Counter } from './counter.js'
 import type { Query } from '../query/ast.js'
 import type { Condition } from '../events/bind.js'
@@ -28,7 +28,7 @@ interface Request {
 
 export interface SharedRequest extends Request {
   readonly index: number
-  readonly matcher: Matcher
+  readonly matcher: QueryMatcher
 }
 
 /** The rows that arrived in one second with the same values. */
@@ -56,11 +56,11 @@ const NO_TEMPLATE = '0'.repeat(16)
 export function toShared(
   { counter, groupBy, everyMs }: Request,
   index: number,
-  matcherOf: (query: Query) => Matcher | null,
+  queryMatcherOf: (query: Query) => QueryMatcher | null,
 ): SharedRequest | null {
   if (counter.kind !== 'events' || counter.unseenMs !== undefined) return null
   if (!groupBy.every((name) => GROUPS.has(name))) return null
-  const matcher = matcherOf(counter.query)
+  const matcher = queryMatcherOf(counter.query)
   return matcher === null ? null : { counter, groupBy, everyMs, index, matcher }
 }
 

@@ -6,7 +6,7 @@
 import type { Attempt } from './attempt.js'
 import { post, type PostReply } from './http-post.js'
 import type { Message } from './message.js'
-import { slackMessage } from './notice.js'
+import { slackMessage } from './notice-request.js'
 
 interface SlackBot {
   readonly secret: string

@@ -6,7 +6,7 @@
 
 import type { Count } from './count.js'
 import type { CountRequest } from './counts.js'
-import type { LoggedFinding } from './log.js'
+import type { LoggedFinding } from './alert-log.js'
 import { INACTIVE, step, type GroupStatus, type Transition } from './machine.js'
 import type { Plan } from './rule.js'
 import { SlotCounts } from './slot-counts.js'

@@ -1,7 +1,7 @@
 /* Builds logged transitions, and the titles of their alerts. */
 
 import type { Priority } from '../model/event.js'
-import { alertIdOf, transitionId, type LoggedFinding, type LoggedTransition } from './log.js'
+import { alertIdOf, transitionId, type LoggedFinding, type LoggedTransition } from './alert-log.js'
 import { step, type Transition } from './machine.js'
 import type { Plan, Rule } from './rule.js'
 import type { RuleFields } from './rule-fields.js'
@@ -83,7 +83,7 @@ export function ofAlert(
  *
  * @returns none when they are the same
  */
-export function goneOn(
+export function channelChangeOf(
   plan: Plan,
   before: LoggedTransition,
   atMs: number,
@@ -123,7 +123,7 @@ export function toState(plan: Plan, { group, status, finding }: State): LoggedTr
  * Splits transitions into inserts with at most one of each group. The next instance reads only the
  * last transition of a group, and that must name the alert.
  */
-export function inTurn(
+export function atMostOneOfEachGroup(
   made: readonly LoggedTransition[],
 ): readonly (readonly LoggedTransition[])[] {
   const turns: LoggedTransition[][] = []

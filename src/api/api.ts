@@ -9,7 +9,7 @@ import type { Admission, HttpRoute } from '../http/routes.js'
 import type { Uws } from '../http/uws.js'
 import { answerNotingCold } from '../events/cold-reads.js'
 import { AppError } from '../model/errors.js'
-import { unfulfilled } from './auth/duty.js'
+import { unfulfilled } from './auth/required-action.js'
 import type { LimitName, LimitSubject } from './auth/limits.js'
 import type { MayUseCookies } from './auth/origin.js'
 import { isAtLeast } from '../model/roles.js'
@@ -189,7 +189,8 @@ function checkCaller(route: ApiRoute, options: ApiOptions, head: RequestHead): C
     if (caller !== null && route.role !== 'public') {
       checkRole(route.role, caller)
       checkToken(route, caller)
-      if (caller.duty !== null && route.isOpenBeforeDuty !== true) throw unfulfilled(caller.duty)
+      if (caller.requiredAction !== null && route.isOpenBeforeRequiredAction !== true)
+        throw unfulfilled(caller.requiredAction)
     }
     checkOrigin(route, caller, options, head)
   } catch (error) {

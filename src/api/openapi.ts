@@ -257,7 +257,10 @@ export function failuresOf(errors: Iterable<ErrorCode>, others: readonly number[
   return Object.fromEntries(entries)
 }
 
-function errorsOfAccess({ role, isOpenBeforeDuty }: DocumentedRoute): readonly ErrorCode[] {
+function errorsOfAccess({
+  role,
+  isOpenBeforeRequiredAction,
+}: DocumentedRoute): readonly ErrorCode[] {
   if (role === 'public') return []
   return [
     'unauthorized',
@@ -265,7 +268,7 @@ function errorsOfAccess({ role, isOpenBeforeDuty }: DocumentedRoute): readonly E
     // Also returned to API tokens that the route does not accept.
     'forbidden',
     'rate_limited',
-    ...(isOpenBeforeDuty === true
+    ...(isOpenBeforeRequiredAction === true
       ? []
       : (['password_change_required', 'second_factor_missing'] as const)),
   ]

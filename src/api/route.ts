@@ -177,7 +177,7 @@ interface RouteFacts {
    * Whether the route is open to a user who must change the password or turn on a second factor
    * first.
    */
-  readonly isOpenBeforeDuty?: true
+  readonly isOpenBeforeRequiredAction?: true
   /**
    * Which API tokens the route accepts: `none`, or `limited` for all, including tokens that are
    * limited to sources, because the handler reads nothing beyond `principal.sources`. Absent:

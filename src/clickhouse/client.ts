@@ -103,7 +103,7 @@ export interface Store {
   /**
    * @returns the sources, among the given ones, whose rows of the batch with this token are stored
    */
-  sourcesTaken(token: string, sources: readonly string[]): Promise<ReadonlySet<string>>
+  sourcesStored(token: string, sources: readonly string[]): Promise<ReadonlySet<string>>
   /** Inserts a few rows, given as objects by column name. Resolves when they are stored. */
   insertRows(table: string, rows: readonly object[], options?: RequestOptions): Promise<void>
   /** The partitions of these tables, in a cluster those of one replica of each shard. */
@@ -201,7 +201,7 @@ export function createStore(options: StoreOptions): Store {
     ...createInserts(changing),
     change: command,
     newToken,
-    sourcesTaken: async (token, sources) => {
+    sourcesStored: async (token, sources) => {
       const rows = await reads.query(takenSql, { token, sources })
       return new Set(rows.map(({ source }) => source))
     },

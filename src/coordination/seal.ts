@@ -12,7 +12,7 @@ export interface Seal {
 }
 
 /** What helps after the key was changed; see `openSeal`. */
-export const WAY_BACK =
+export const CHANGED_KEY_HINT =
   'set DATA_KEY to the former one (where it was never set: the file data-key of DATA_DIR or its backup, or, of instances ' +
   'that share a database, the former JWT_SECRET)'
 

@@ -1,5 +1,5 @@
 import { BufferPool } from '../lib/buffer-pool.js'
-import { trimAtRest } from '../lib/rest.js'
+import { trimWhenIdle } from '../lib/trim-when-idle.js'
 import { BlockPool } from '../wal/block-pool.js'
 import type { SharedMemory } from './packed-task.js'
 
@@ -26,5 +26,5 @@ const REST_MS = 30_000
 export function openMemory(): SharedMemory & { readonly close: () => void } {
   const bufferPool = new BufferPool(FREE_BUFFER_BYTES)
   const blockPool = new BlockPool(FREE_BLOCK_BYTES)
-  return { bufferPool, blockPool, close: trimAtRest([bufferPool, blockPool], REST_MS) }
+  return { bufferPool, blockPool, close: trimWhenIdle([bufferPool, blockPool], REST_MS) }
 }

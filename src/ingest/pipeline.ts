@@ -12,7 +12,7 @@ import {
 import { claimRecords, idsOf, type ClaimingTask } from './record-claims.js'
 import type { Once } from './once.js'
 import type { Pool } from './pool.js'
-import { Turns } from './turns.js'
+import { ThreadSlots } from './thread-slots.js'
 import type { Sequencer } from './sequencer.js'
 import { overloaded, unavailable } from './refusals.js'
 import { UnstoredTasks } from './unstored-tasks.js'
@@ -99,7 +99,7 @@ export class Pipeline {
   readonly #deps: PipelineDeps
   readonly #templates: BlockTemplates
   readonly #queue: FairQueue<Job>
-  readonly #turns: Turns
+  readonly #threads: ThreadSlots
   /** The bytes of unanswered bodies, by owner. */
   readonly #bytes: ByteShares
   #isWoken = false
@@ -120,7 +120,7 @@ export class Pipeline {
     this.#templates = new BlockTemplates(deps)
     this.#admission = new SourceAdmission(deps.sources)
     this.#queue = new FairQueue(deps.pool.workers)
-    this.#turns = new Turns(deps.pool.workers, TASK_MS)
+    this.#threads = new ThreadSlots(deps.pool.workers, TASK_MS)
     this.#bytes = new ByteShares(deps.maxBytes)
     this.#last = { seq: deps.wal.waiting.at(-1)?.seq ?? 0, durable: Promise.resolve() }
   }
@@ -268,10 +268,10 @@ export class Pipeline {
 
   #dispatch(): void {
     // Template numbers change only after the tasks that hold some have ended.
-    this.#turns.serve()
+    this.#threads.serve()
     if (this.#renumbering !== null) return
-    while (this.#turns.hasFree && this.#isTaskDue()) {
-      const taken = this.#queue.take(this.#turns.isShort)
+    while (this.#threads.hasFree && this.#isTaskDue()) {
+      const taken = this.#queue.take(this.#threads.isShort)
       const jobs = taken.filter((job) => !this.#dropAbandoned(job))
       if (jobs.length === 0) {
         this.#queue.end(taken)
@@ -283,7 +283,7 @@ export class Pipeline {
         claim: null,
         begun: this.#unstored.begin(),
       }
-      const end = this.#turns.begin(jobs.reduce((sum, job) => sum + job.estimatedMs, 0))
+      const end = this.#threads.begin(jobs.reduce((sum, job) => sum + job.estimatedMs, 0))
       const encoded = (): void => {
         end()
         this.#queue.end(taken)
@@ -306,7 +306,7 @@ export class Pipeline {
 
   /** While tasks wait for the disk, small bodies are gathered in one task. */
   #isTaskDue(): boolean {
-    const first = this.#queue.next(this.#turns.isShort)
+    const first = this.#queue.next(this.#threads.isShort)
     if (first === null || this.#unsynced < UNSYNCED_TASKS) return first !== null
     return first.bytes >= GATHERED_BYTES || this.#queue.length >= TASK_BODIES / 2
   }
@@ -347,7 +347,7 @@ export class Pipeline {
    * @returns called when no worker has the task any more
    */
   async #again({ jobs }: Task): Promise<() => void> {
-    const turn = this.#turns.again(this.#queue.again(jobs))
+    const turn = this.#threads.again(this.#queue.again(jobs))
     this.#wake()
     const end = await turn
     return () => {

@@ -4,7 +4,7 @@ import { Explore } from './explore/explore.js'
 import { useKeys } from './lib/keys.js'
 import { lazy } from './lib/lazy.js'
 import { followLinks, go, place } from './lib/router.js'
-import { duty, user } from './lib/session.js'
+import { requiredAction, user } from './lib/session.js'
 import {
   areKeysOpen,
   draft,
@@ -19,7 +19,7 @@ import { SCREENS } from './shell/screens.js'
 
 export function App() {
   if (user.value === null) return <LogIn />
-  return duty.value === '' ? <Shell /> : <Duty />
+  return requiredAction.value === '' ? <Shell /> : <RequiredAction />
 }
 
 function Shell() {
@@ -92,4 +92,4 @@ const IncidentScreen = lazy(async () => (await operate()).IncidentScreen)
 const NewIncident = lazy(async () => (await operate()).NewIncident)
 const Insights = lazy(async () => (await operate()).Insights)
 const LogIn = lazy(async () => (await import('./shell/log-in.js')).LogIn)
-const Duty = lazy(async () => (await more()).Duty)
+const RequiredAction = lazy(async () => (await more()).RequiredAction)

@@ -4,7 +4,7 @@ import type { RequestOptions, Store } from '../clickhouse/client.js'
 import type { EventDeletion } from '../wal/record.js'
 import { isDataError } from '../clickhouse/failure.js'
 import { statement, type Statement } from '../clickhouse/statement.js'
-import type { TakenBatches } from './taken.js'
+import type { StoredBatches } from './taken.js'
 
 const countSql = statement<
   { readonly all: 0 | 1; readonly sources: readonly string[] },
@@ -50,7 +50,7 @@ export interface BatchStore {
   wouldTake(table: string, parts: readonly Uint8Array[]): Promise<boolean>
   /** @returns the ids of the events that are stored */
   storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
-  readonly taken: TakenBatches
+  readonly taken: StoredBatches
   /** @returns the number of deleted events */
   deleteSources(sources: readonly string[]): Promise<number>
   clear(): Promise<{
@@ -99,9 +99,9 @@ async function idsAmong(
  */
 const BY_PATCH: RequestOptions = { settings: { lightweight_delete_mode: 'lightweight_update' } }
 
-const createTaken = (store: Store): TakenBatches => ({
+const createTaken = (store: Store): StoredBatches => ({
   later: async (token, most) => (await store.query(laterSql, { token, most }))[0]?.later ?? 0,
-  sourcesTaken: (token, sources) => store.sourcesTaken(token, sources),
+  sourcesStored: (token, sources) => store.sourcesStored(token, sources),
   deadLettersAmong: (ids) => idsAmong(store, deadStoredSql, ids),
 })
 

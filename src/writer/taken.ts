@@ -14,13 +14,13 @@ import type { Piece, RowTable } from './batch.js'
  * A batch counts as stored on a shard when its token is there. Tables of a shard can lack rows only
  * if its server was killed during this very insert and the instance then stayed away for this long.
  */
-export interface TakenBatches {
+export interface StoredBatches {
   /** Counts the batches with later tokens up to `most`. */
   later(token: string, most: number): Promise<number>
   /**
    * @returns the sources, among the given ones, whose rows of the batch with this token are stored
    */
-  sourcesTaken(token: string, sources: readonly string[]): Promise<ReadonlySet<string>>
+  sourcesStored(token: string, sources: readonly string[]): Promise<ReadonlySet<string>>
   /** @returns the ids of the dead letters that are stored */
   deadLettersAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
 }
@@ -29,20 +29,23 @@ export interface TakenBatches {
  * A twentieth of what ClickHouse remembers: a batch has an entry for each day and retention, and the clocks of instances, of
  * which tokens are made, differ by minutes.
  */
-export const SURELY_KNOWN = 500
+export const SURELY_KNOWN_TOKENS = 500
 
 /** @returns the rows that are to be sent again under the token */
-export async function notTaken(
+export async function notStored(
   table: RowTable,
   token: string,
   pieces: readonly Piece[],
-  batches: TakenBatches,
+  batches: StoredBatches,
 ): Promise<readonly Piece[]> {
-  if (pieces.length === 0 || (await batches.later(token, SURELY_KNOWN)) < SURELY_KNOWN)
+  if (
+    pieces.length === 0 ||
+    (await batches.later(token, SURELY_KNOWN_TOKENS)) < SURELY_KNOWN_TOKENS
+  )
     return pieces
   if (table === 'landing') {
     const sources = valuesOf(pieces, (block, row) => block.text('source', row))
-    const taken = await batches.sourcesTaken(token, sources)
+    const taken = await batches.sourcesStored(token, sources)
     return without(pieces, (block, row) => taken.has(block.text('source', row) ?? ''))
   }
   const ids = valuesOf(pieces, (block, row) => block.number('id', row))

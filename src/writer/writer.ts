@@ -16,7 +16,7 @@ import type { RecordedBatch } from '../wal/recorded-batch.js'
 import type { Wal, WaitingRecord } from '../wal/wal.js'
 import { decodeRecord, type LogRecord, type Registration, type Command } from '../wal/record.js'
 import { PendingChanges, type StillWanted } from './pending-changes.js'
-import { notTaken, type TakenBatches } from './taken.js'
+import { notStored, type StoredBatches } from './taken.js'
 import { MINUTE_MS } from '../model/time.js'
 
 /**
@@ -60,7 +60,7 @@ export interface BatchTarget {
   /** Creates a token; absent: tokens are random. */
   newToken?(): string
   /** Absent: ClickHouse never forgets a token. */
-  readonly taken?: TakenBatches
+  readonly taken?: StoredBatches
   /** @returns the ids of the events that are stored */
   storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
   /** @returns the result for the caller who appended the command */
@@ -444,7 +444,7 @@ export class Writer {
     const isNew = recorded.token === this.#newToken
     this.#newToken = ''
     const insert = async (table: RowTable, token: string, all: readonly Piece[]): Promise<void> => {
-      const pieces = isNew ? all : await this.#notTaken(table, token, all)
+      const pieces = isNew ? all : await this.#notStored(table, token, all)
       if (pieces.length === 0) return
       const rows = pieces.map(({ bytes }) => bytes)
       await this.#options.target.insert(table, rows, token).catch((error: unknown) => {
@@ -461,13 +461,13 @@ export class Writer {
     await insert('dead_letters', `${recorded.token}:refused`, dead)
   }
 
-  async #notTaken(
+  async #notStored(
     table: RowTable,
     token: string,
     all: readonly Piece[],
   ): Promise<readonly Piece[]> {
     const { taken } = this.#options.target
-    return taken === undefined ? all : await notTaken(table, token, all, taken)
+    return taken === undefined ? all : await notStored(table, token, all, taken)
   }
 
   /** When a batch could not be stored for a minute, checks once whether its bytes can be read at all. */

@@ -10,7 +10,7 @@ import { eventually } from '../support/live-service.js'
 import { landingBlock } from '../support/landing-block.js'
 import { wholeBlock } from '../../src/writer/batch.js'
 import { createBatchStore } from '../../src/writer/batch-store.js'
-import { notTaken, SURELY_KNOWN } from '../../src/writer/taken.js'
+import { notStored, SURELY_KNOWN_TOKENS } from '../../src/writer/taken.js'
 
 const SHARDS = 3
 const ROWS = 3_000
@@ -187,12 +187,12 @@ t.test(
     for (let i = 0; i < 2; i++) await store.insertNative('landing', next, store.newToken())
     const { taken } = createBatchStore(store)
     const pieces = blocks.map((block) => wholeBlock(1, 'landing', block))
-    t.equal(await notTaken('landing', token, pieces, taken), pieces, 'the token is surely known')
+    t.equal(await notStored('landing', token, pieces, taken), pieces, 'the token is surely known')
     await store.change(
-      `INSERT INTO batches (token) SELECT concat('f', toString(number)) FROM numbers(${SURELY_KNOWN})`,
+      `INSERT INTO batches (token) SELECT concat('f', toString(number)) FROM numbers(${SURELY_KNOWN_TOKENS})`,
     )
     for (let i = 0; i < 2; i++) {
-      const rest = await notTaken('landing', token, pieces, taken)
+      const rest = await notStored('landing', token, pieces, taken)
       t.equal(rest.length > 0, i === 0)
       if (rest.length > 0)
       await store.insertNative('landing', rest.map(({ bytes }) => bytes), token) // prettier-ignore

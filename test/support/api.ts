@@ -59,7 +59,15 @@ export function startApi(
         const family = 'family'
         const expiresAtMs = Date.now() + 1e6
         const user = { userId: USERS[role], isToken: false, sources: null }
-        return { ...user, role, tokenRole: role, family, duty: null, expiresAtMs, via: 'bearer' }
+        return {
+          ...user,
+          role,
+          tokenRole: role,
+          family,
+          requiredAction: null,
+          expiresAtMs,
+          via: 'bearer',
+        }
       },
       consume: async (name) => void consumed.push(name),
       mayUseCookies: () => true,

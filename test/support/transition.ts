@@ -1,4 +1,4 @@
-import type { LoggedTransition } from '../../src/alerting/log.js'
+import type { LoggedTransition } from '../../src/alerting/alert-log.js'
 import { INACTIVE } from '../../src/alerting/machine.js'
 
 /** A group of a rule begins to fire. */

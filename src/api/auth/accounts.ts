@@ -22,7 +22,7 @@ import { isLocalSuperadmin, UserDoc, type User } from './user.js'
 import { createUsers, type Users } from './users.js'
 import type { Config } from '../../config.js'
 import { ConfigError } from '../../settings/setting.js'
-import { WAY_BACK, type Seal } from '../../coordination/seal.js'
+import { CHANGED_KEY_HINT, type Seal } from '../../coordination/seal.js'
 import type { Log } from '../../telemetry/log.js'
 import type { WithLock } from '../../coordination/lock.js'
 import type { Collection } from '../../coordination/collection.js'
@@ -156,7 +156,7 @@ function warnOfUnreadable(secondFactors: SecondFactors, log: Log): void {
   if (users.length > 0)
     log.error(
       { count: users.length, users: users.slice(0, 20) },
-      `second factors were sealed with another DATA_KEY, and no code of an app is taken for them: ${WAY_BACK}, or have ` +
+      `second factors were sealed with another DATA_KEY, and no code of an app is taken for them: ${CHANGED_KEY_HINT}, or have ` +
         'them removed (npm run reset-second-factor); recovery codes work',
     )
 }

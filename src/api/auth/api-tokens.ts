@@ -93,7 +93,7 @@ const toPrincipal = ({ id, role, sources, expiresAtMs }: ApiToken): Principal =>
   role,
   tokenRole: role,
   family: '',
-  duty: null,
+  requiredAction: null,
   expiresAtMs: expiresAtMs ?? Infinity,
   isToken: true,
   sources,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { AppError } from '../../model/errors.js'
-import { dutyOf, type Duty } from './duty.js'
+import { requiredActionOf, type RequiredAction } from './required-action.js'
 import type { Client, Families, Family } from './families.js'
 import type { Passwords } from './passwords.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
@@ -38,8 +38,8 @@ export interface Principal {
   /** The role at login. */
   readonly tokenRole: Role
   readonly family: string
-  /** The obligation that the user must meet before anything else. */
-  readonly duty: Duty | null
+  /** The step that the user must take before anything else. */
+  readonly requiredAction: RequiredAction | null
   /** Expiry of the access token. */
   readonly expiresAtMs: number
   /** Whether the caller is an API token instead of a user. */
@@ -60,7 +60,7 @@ export interface Sessions {
   readonly logout: (tokens: readonly string[]) => Promise<void>
   /** @throws AppError unauthorized, token_expired */
   readonly authenticate: (accessToken: string) => Principal
-  /** Whether the session is valid and its user has no unmet obligation. */
+  /** Whether the session is valid and its user has no unmet required action. */
   readonly isAlive: (session: Session) => boolean
   /** The valid sessions of a user. */
   readonly list: (userId: string) => readonly Family[]
@@ -171,13 +171,21 @@ function createChecks(deps: SessionDeps): Pick<Sessions, 'authenticate' | 'isAli
       if (user === null)
         throw new AppError('unauthorized', 'the session has ended, or the user is inactive')
       const role = heldRole(tokenRole, user.role)
-      const duty = dutyOf(user, secondFactorFrom)
+      const requiredAction = requiredActionOf(user, secondFactorFrom)
       const unlimited = { isToken: false, sources: null }
-      return { userId, role, tokenRole, family, duty, expiresAtMs: exp * 1000, ...unlimited }
+      return {
+        userId,
+        role,
+        tokenRole,
+        family,
+        requiredAction,
+        expiresAtMs: exp * 1000,
+        ...unlimited,
+      }
     },
     isAlive: (session) => {
       const user = aliveUser(deps, session)
-      return user !== null && dutyOf(user, secondFactorFrom) === null
+      return user !== null && requiredActionOf(user, secondFactorFrom) === null
     },
   }
 }

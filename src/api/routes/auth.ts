@@ -153,7 +153,7 @@ export const authRoutes = [
     description:
       '`role` is the one the access token was issued with. For an API token `api_token` is there, and `email` empty.',
     role: 'viewer',
-    isOpenBeforeDuty: true,
+    isOpenBeforeRequiredAction: true,
     reply: Type.Object({
       id: Uuid,
       email: Type.String(),

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Type, type Static } from '@sinclair/typebox'
 
 import { ChannelFields, secretOf, type Channel, type Target } from '../../alerting/channel.js'
-import type { LoggedTransition } from '../../alerting/log.js'
+import type { LoggedTransition } from '../../alerting/alert-log.js'
 import { INACTIVE } from '../../alerting/machine.js'
 import { shownRequest } from '../../alerting/send.js'
 import { crudRoutes, DocumentFields, IdParams, toDocumentFields } from '../crud.js'

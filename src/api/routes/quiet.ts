@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
 import { labelsOfAlert, Matchers, matchesAll } from '../../alerting/matchers.js'
-import { isOpen, silenceState, WindowFields } from '../../alerting/quiet.js'
+import { isOpen, silenceState, WindowFields } from '../../alerting/suppression.js'
 import { DAY_MS } from '../../model/time.js'
 import { crudRoutes, DocumentFields, toDocumentFields } from '../crud.js'
 import { parseQueryTime } from '../query-time.js'

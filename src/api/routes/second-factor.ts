@@ -32,7 +32,7 @@ const RecoveryCodes = Type.Object(
 )
 
 /** Prevents caching of replies with secrets. */
-const unkept = <T>(body: T): RouteReply<T> =>
+const uncached = <T>(body: T): RouteReply<T> =>
   new RouteReply(body, { headers: { 'Cache-Control': 'no-store' } })
 
 /** Runs `work`, which checks the user's password, within the login limits. */
@@ -59,7 +59,7 @@ export const secondFactorRoutes = [
     summary: 'Whether you have a second factor',
     role: 'viewer',
     tokens: 'none',
-    isOpenBeforeDuty: true,
+    isOpenBeforeRequiredAction: true,
     reply: Type.Object({
       enabled: Type.Boolean(),
       since: Type.Union([Timestamp, Type.Null()]),
@@ -85,7 +85,7 @@ export const secondFactorRoutes = [
       'ten minutes. Codes are those of RFC 6238: SHA-1, six digits, 30 seconds.',
     role: 'viewer',
     tokens: 'none',
-    isOpenBeforeDuty: true,
+    isOpenBeforeRequiredAction: true,
     bodyBytes: BODY_BYTES,
     body: Type.Object({ current_password: GivenPassword }),
     reply: Type.Object({ secret: Type.String(), uri: Type.String() }),
@@ -99,7 +99,7 @@ export const secondFactorRoutes = [
     ],
     handle: async ({ body, principal, head }, services) => {
       const begin = () => services.secondFactors.begin(principal.userId, body.current_password)
-      return unkept(await asSelf(services, { principal, head }, begin))
+      return uncached(await asSelf(services, { principal, head }, begin))
     },
   }),
   route({
@@ -110,7 +110,7 @@ export const secondFactorRoutes = [
     description: 'Ends your other sessions, which began with the password alone.',
     role: 'viewer',
     tokens: 'none',
-    isOpenBeforeDuty: true,
+    isOpenBeforeRequiredAction: true,
     bodyBytes: BODY_BYTES,
     body: Type.Object({ code: Code }),
     reply: RecoveryCodes,
@@ -118,7 +118,7 @@ export const secondFactorRoutes = [
     handle: async ({ body, principal }, { secondFactors, sessions }) => {
       const codes = await secondFactors.confirm(principal.userId, body.code)
       await sessions.endOthers(principal)
-      return unkept({ recovery_codes: codes })
+      return uncached({ recovery_codes: codes })
     },
   }),
   route({
@@ -128,14 +128,14 @@ export const secondFactorRoutes = [
     summary: 'Makes new recovery codes in place of yours',
     role: 'viewer',
     tokens: 'none',
-    isOpenBeforeDuty: true,
+    isOpenBeforeRequiredAction: true,
     bodyBytes: BODY_BYTES,
     body: ProofBody,
     reply: RecoveryCodes,
     errors: PROOF_ERRORS,
     handle: async ({ body, principal, head }, services) => {
       const renew = () => services.secondFactors.renewRecovery(principal.userId, toProof(body))
-      return unkept({ recovery_codes: await asSelf(services, { principal, head }, renew) })
+      return uncached({ recovery_codes: await asSelf(services, { principal, head }, renew) })
     },
   }),
   route({
@@ -145,7 +145,7 @@ export const secondFactorRoutes = [
     summary: 'Turns your second factor off',
     role: 'viewer',
     tokens: 'none',
-    isOpenBeforeDuty: true,
+    isOpenBeforeRequiredAction: true,
     bodyBytes: BODY_BYTES,
     body: ProofBody,
     reply: Type.Null(),

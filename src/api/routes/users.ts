@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { unfulfilled } from '../auth/duty.js'
+import { unfulfilled } from '../auth/required-action.js'
 import type { UserPatch } from '../auth/users.js'
 import { pageOldestFirst } from '../../records/page.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
@@ -156,7 +156,7 @@ export const userRoutes = [
       'own password. A new password is not a common one, a repetition or made of the e-mail. Users need `current_password` to change their own password; each attempt counts as a login attempt.',
     role: 'viewer',
     tokens: 'none',
-    isOpenBeforeDuty: true,
+    isOpenBeforeRequiredAction: true,
     bodyBytes: BODY_BYTES,
     params: IdParams,
     body: Type.Object({
@@ -174,7 +174,8 @@ export const userRoutes = [
     ],
     handle: async ({ params: { id }, body, principal, head }, services) => {
       const { password, current_password: currentPassword, temporary: isTemporary = false } = body
-      if (principal.duty !== null && principal.userId !== id) throw unfulfilled(principal.duty)
+      if (principal.requiredAction !== null && principal.userId !== id)
+        throw unfulfilled(principal.requiredAction)
       const given = {
         password,
         isTemporary,

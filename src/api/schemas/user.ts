@@ -5,7 +5,7 @@ import {
   MIN_PASSWORD_CHARACTERS,
 } from '../auth/passwords.js'
 import { RoleSchema } from '../../model/schemas.js'
-import { isTemporary } from '../auth/duty.js'
+import { isTemporary } from '../auth/required-action.js'
 import type { User } from '../auth/user.js'
 import { Timestamp } from './event.js'
 import { Uuid } from './source.js'

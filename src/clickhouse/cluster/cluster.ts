@@ -214,7 +214,7 @@ class Cluster implements ClusterStore {
     await this.#front.insertRows(this.#target(table, null), rows, request)
   }
 
-  async sourcesTaken(token: string, sources: readonly string[]): Promise<ReadonlySet<string>> {
+  async sourcesStored(token: string, sources: readonly string[]): Promise<ReadonlySet<string>> {
     const shards = shardsIn(token) ?? this.#ready().shards
     const rows = await this.#front.query(takenSql, { token, sources, shards })
     return new Set(rows.map(({ source }) => source))

@@ -23,7 +23,7 @@ export interface Certificate {
 /**
  * How often the files are read. File system events would miss a change of a symbolic link's target.
  */
-const LOOK_MS = 10 * SECOND_MS
+const REREAD_MS = 10 * SECOND_MS
 
 /**
  * Reads the certificate and its key, and reads them again from time to time. If they do not fit, as
@@ -31,7 +31,7 @@ const LOOK_MS = 10 * SECOND_MS
  *
  * @throws Error naming the setting of a file that cannot be used
  */
-export function openCertificate(config: Config, log: Log, lookMs = LOOK_MS): Certificate {
+export function openCertificate(config: Config, log: Log, lookMs = REREAD_MS): Certificate {
   let files = readFiles(config)
   let told = ''
   const listeners: ((files: CertificateFiles) => void)[] = []

@@ -2,7 +2,7 @@ import { useEffect } from 'preact/hooks'
 
 import { place } from '../lib/router.js'
 import { may } from '../lib/session.js'
-import { NoPart } from '../shell/no-part.js'
+import { NotFound } from '../shell/not-found.js'
 import { TabLinks } from '../shell/tab-links.js'
 import { ADMIN_TABS } from '../shell/tabs.js'
 import { TopBar } from '../shell/top-bar.js'
@@ -37,5 +37,5 @@ function Content({ path }: { readonly path: string }) {
   if (path === '/admin/tokens' && may('admin')) return <ApiTokens />
   if (path === '/admin/audit' && may('admin')) return <Audit />
   if (path === '/admin') return <Health />
-  return <NoPart path="/admin" name="the health of the service" />
+  return <NotFound path="/admin" name="the health of the service" />
 }

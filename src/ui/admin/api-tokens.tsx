@@ -9,8 +9,8 @@ import { may } from '../lib/session.js'
 import { FormDialog } from '../shell/form-dialog.js'
 import { namesIn } from '../shell/form.js'
 import { MoreButton } from '../shell/more-button.js'
-import { ShownOnce } from '../shell/shown-once.js'
-import { Sure } from '../shell/sure.js'
+import { NewSecret } from '../shell/new-secret.js'
+import { ConfirmButton } from '../shell/confirm-button.js'
 import { When } from '../shell/when.js'
 import { Problem } from '../shell/problem.js'
 
@@ -99,7 +99,7 @@ function Line({ token, onRevoked }: LineProps) {
         <When at={token.last_used_at} as="ago" />
       </td>
       <td class="number">
-        <Sure
+        <ConfirmButton
           label="Revoke …"
           sure="Revoke it: what calls with it is refused"
           onSure={() => void revoke()}
@@ -134,7 +134,7 @@ function NewToken({ onClose, onMade }: NewTokenProps) {
     setToken(made.token)
     onMade()
   }
-  if (token !== '') return <ShownOnce title="The token" secret={token} onClose={onClose} />
+  if (token !== '') return <NewSecret title="The token" secret={token} onClose={onClose} />
   return (
     <FormDialog title="Make an API token" action="Make it" onClose={onClose} onSubmit={submit}>
       <label class="field">

@@ -4,7 +4,7 @@ import { useLoad } from '../lib/load.js'
 import { may } from '../lib/session.js'
 import { duration } from '../lib/time.js'
 import { act } from '../lib/act.js'
-import { Sure } from '../shell/sure.js'
+import { ConfirmButton } from '../shell/confirm-button.js'
 import { When } from '../shell/when.js'
 import { Problem } from '../shell/problem.js'
 
@@ -139,7 +139,7 @@ const Clear = () => (
       Events, templates, sources, alerts, incidents, tasks, applications and dead letters. Users,
       ingest keys and the audit trail stay.
     </p>
-    <Sure
+    <ConfirmButton
       label="Delete all data …"
       sure="Delete all data now"
       onSure={() =>

@@ -7,8 +7,8 @@ import { usePaged } from '../lib/paged.js'
 import { may, user, type User } from '../lib/session.js'
 import { FormDialog } from '../shell/form-dialog.js'
 import { MoreButton } from '../shell/more-button.js'
-import { AskedSelect } from '../shell/asked-select.js'
-import { Sure } from '../shell/sure.js'
+import { ConfirmSelect } from '../shell/confirm-select.js'
+import { ConfirmButton } from '../shell/confirm-button.js'
 import { When } from '../shell/when.js'
 import { Problem } from '../shell/problem.js'
 
@@ -90,7 +90,7 @@ function Line({ person, onChange }: LineProps) {
         {person.must_change_password && <span class="note"> has a temporary password</span>}
       </td>
       <td>
-        <AskedSelect
+        <ConfirmSelect
           label={`Role of ${email}`}
           value={role}
           options={ROLES.map((name) => [name, name])}
@@ -110,7 +110,7 @@ function Line({ person, onChange }: LineProps) {
       <td>
         {person.has_second_factor ? 'on' : <span class="note">off</span>}
         {person.has_second_factor && !isSelf && (
-          <Sure
+          <ConfirmButton
             label="Remove …"
             sure="Remove it: the password alone will do"
             onSure={() =>
@@ -141,7 +141,7 @@ function Line({ person, onChange }: LineProps) {
       </td>
       <td class="number">
         {!isSelf && (
-          <Sure
+          <ConfirmButton
             label="Delete …"
             sure="Delete the user"
             onSure={() => onChange(call(path, { method: 'DELETE' }), `${email} is deleted.`)}

@@ -15,7 +15,7 @@ import { place, setParams } from '../lib/router.js'
 import { may } from '../lib/session.js'
 import { MoreButton } from '../shell/more-button.js'
 import { draft } from '../shell/open-dialogs.js'
-import { look, unreadAlerts } from '../shell/status.js'
+import { refreshStatus, unreadAlerts } from '../shell/status.js'
 import { When } from '../shell/when.js'
 import { groupText, type Alert, type Rule } from './alert-answers.js'
 import { Problem } from '../shell/problem.js'
@@ -52,7 +52,7 @@ export function AlertList() {
   const change = (work: Promise<unknown>, said: string): void =>
     void act(work, said).then(() => {
       list.reload()
-      void look()
+      void refreshStatus()
     })
   return (
     <>

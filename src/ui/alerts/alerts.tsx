@@ -2,7 +2,7 @@ import { useEffect } from 'preact/hooks'
 
 import { place } from '../lib/router.js'
 import { may } from '../lib/session.js'
-import { NoPart } from '../shell/no-part.js'
+import { NotFound } from '../shell/not-found.js'
 import { TabLinks } from '../shell/tab-links.js'
 import { ALERT_TABS } from '../shell/tabs.js'
 import { TopBar } from '../shell/top-bar.js'
@@ -37,5 +37,5 @@ function Content({ path }: { readonly path: string }) {
   if (path === '/alerts/quiet') return <Quiet />
   if (path === '/alerts/channels' && may('manager')) return <Channels />
   if (path === '/alerts') return <AlertList />
-  return <NoPart path="/alerts" name="alerts" />
+  return <NotFound path="/alerts" name="alerts" />
 }

@@ -6,7 +6,7 @@ import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
 import { FormDialog } from '../shell/form-dialog.js'
 import { MoreButton } from '../shell/more-button.js'
-import { Sure } from '../shell/sure.js'
+import { ConfirmButton } from '../shell/confirm-button.js'
 import { channelKind, type Channel } from './alert-answers.js'
 import { Problem } from '../shell/problem.js'
 
@@ -122,7 +122,7 @@ export function Channels() {
                     <button class="quiet" onClick={() => setEdited(channel)}>
                       Change
                     </button>
-                    <Sure
+                    <ConfirmButton
                       label="Delete …"
                       sure="Delete the channel"
                       onSure={() =>

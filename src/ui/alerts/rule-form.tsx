@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 
 import { parseQuery } from '../../query/parser.js'
-import { ApiError, call, told } from '../lib/api.js'
+import { ApiError, call, messageOf } from '../lib/api.js'
 import { useLoad } from '../lib/load.js'
 import { may } from '../lib/session.js'
 import { notice } from '../shell/notice.js'
@@ -35,7 +35,7 @@ export function RuleForm({ fields, onChange, onSave }: RuleFormProps) {
         },
         (error: unknown) => {
           const [first] = error instanceof ApiError ? error.faults : []
-          setProblem(`${first?.path === undefined ? '' : `${first.path}: `}${told(error)}`)
+          setProblem(`${first?.path === undefined ? '' : `${first.path}: `}${messageOf(error)}`)
         },
       )
       .finally(() => setBusy(false))

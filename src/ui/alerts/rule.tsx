@@ -7,7 +7,7 @@ import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
 import { go, place } from '../lib/router.js'
 import { may } from '../lib/session.js'
-import { Sure } from '../shell/sure.js'
+import { ConfirmButton } from '../shell/confirm-button.js'
 import { fieldsOf, type Fields, type Rule } from './alert-answers.js'
 import { Backtest } from './backtest.js'
 import { History } from './history.js'
@@ -61,7 +61,7 @@ export function RuleScreen({ id }: { readonly id: string | null }) {
         {rule !== null && <RuleState rule={rule} />}
         {rule?.problem != null && <span class="problem">{rule.problem}</span>}
         {rule !== null && may('manager') && (
-          <Sure
+          <ConfirmButton
             label="Delete …"
             sure="Delete the rule; its alerts resolve"
             onSure={() =>

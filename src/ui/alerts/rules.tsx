@@ -1,6 +1,6 @@
 import { Named } from '../explore/named.js'
 import { act } from '../lib/act.js'
-import { call, told } from '../lib/api.js'
+import { call, messageOf } from '../lib/api.js'
 import { counted } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
@@ -111,7 +111,7 @@ function Tools({ onImported }: { readonly onImported: () => void }) {
         onImported()
       },
       (error: unknown) =>
-        notice(error instanceof TypeError ? 'The file is not JSON.' : told(error), 'problem'),
+        notice(error instanceof TypeError ? 'The file is not JSON.' : messageOf(error), 'problem'),
     )
   }
   return (

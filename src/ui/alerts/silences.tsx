@@ -14,7 +14,7 @@ import { shortTime } from '../lib/time.js'
 import { FormDialog } from '../shell/form-dialog.js'
 import { MoreButton } from '../shell/more-button.js'
 import { Problem } from '../shell/problem.js'
-import { Sure } from '../shell/sure.js'
+import { ConfirmButton } from '../shell/confirm-button.js'
 import { When } from '../shell/when.js'
 import type { Rule } from './alert-answers.js'
 
@@ -116,7 +116,7 @@ function Tools({ silence, onEdit, onChange }: ToolsProps) {
     return (
       <>
         {change}
-        <Sure
+        <ConfirmButton
           label="End …"
           sure="End it: what fires is told"
           onSure={() => {
@@ -129,7 +129,7 @@ function Tools({ silence, onEdit, onChange }: ToolsProps) {
   return (
     <>
       {silence.state === 'pending' && change}
-      <Sure
+      <ConfirmButton
         label="Delete …"
         sure="Delete the silence"
         onSure={() => onChange(call(path, { method: 'DELETE' }), 'It is deleted.')}

@@ -6,7 +6,7 @@ import { may } from '../lib/session.js'
 import { FormDialog } from '../shell/form-dialog.js'
 import { MoreButton } from '../shell/more-button.js'
 import { Problem } from '../shell/problem.js'
-import { Sure } from '../shell/sure.js'
+import { ConfirmButton } from '../shell/confirm-button.js'
 import { HOW_TO } from './silences.js'
 
 export interface MaintenanceWindow {
@@ -78,7 +78,7 @@ export function WindowTable({ list, onEdit, onChange }: WindowTableProps) {
                     <button class="quiet" onClick={() => onEdit(one)}>
                       Change
                     </button>
-                    <Sure
+                    <ConfirmButton
                       label="Delete …"
                       sure="Delete the window"
                       onSure={() =>

@@ -1,4 +1,4 @@
-import { call, told } from '../lib/api.js'
+import { call, messageOf } from '../lib/api.js'
 import { copy, notice } from '../shell/notice.js'
 import { ROW_MESSAGE } from './answers.js'
 import type { Row } from './rows.js'
@@ -10,6 +10,6 @@ export async function copyMessage({ id, message }: Pick<Row, 'id' | 'message'>):
     const whole = isCut ? (await call<Row>(`/api/logs/${id}`)).message : message
     await copy(whole, 'The message is copied.')
   } catch (error) {
-    notice(told(error), 'problem')
+    notice(messageOf(error), 'problem')
   }
 }

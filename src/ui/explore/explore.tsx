@@ -20,13 +20,13 @@ import { Failed, faultOf, Found } from './found.js'
 import type { Row } from './rows.js'
 import { toShape } from './shapes.js'
 import { Summary } from './summary.js'
-import { newTurn, type Turn } from './turn.js'
+import { newFirstPaint, type FirstPaint } from './first-paint.js'
 import { useCorrection } from './correction.js'
 
 interface Asked {
   readonly key: string
   readonly run: Run
-  readonly turn: Turn
+  readonly turn: FirstPaint
 }
 
 /** The query in the address, with its times made absolute. */
@@ -37,7 +37,7 @@ function useRun(): Asked & { readonly refresh: () => void } {
   const key = `${line}\n${range.from}\n${range.to}\n${asked}`
   const kept = useRef<Asked | null>(null)
   if (kept.current?.key !== key)
-    kept.current = { key, run: { line, span: toSpan(range, Date.now()) }, turn: newTurn() }
+    kept.current = { key, run: { line, span: toSpan(range, Date.now()) }, turn: newFirstPaint() }
   return { ...kept.current, refresh: () => setAsked((n) => n + 1) }
 }
 

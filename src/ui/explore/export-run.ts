@@ -1,4 +1,4 @@
-import { ask, isAbort, told } from '../lib/api.js'
+import { ask, isAbort, messageOf } from '../lib/api.js'
 import { counted } from '../lib/format.js'
 import { notice } from '../shell/notice.js'
 import { exporting } from '../shell/open-dialogs.js'
@@ -41,7 +41,7 @@ export async function exportRun(
     }
   } catch (error) {
     if (isAbort(error)) notice('The export is cancelled. Nothing is saved.')
-    else notice(told(error), 'problem')
+    else notice(messageOf(error), 'problem')
   } finally {
     exporting.value = null
   }

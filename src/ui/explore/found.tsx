@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
-import { ApiError, told, type Fault } from '../lib/api.js'
+import { ApiError, messageOf, type Fault } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import type { Binding } from '../lib/keys.js'
 import { lazy } from '../lib/lazy.js'
@@ -11,7 +11,7 @@ import type { Correction } from './correction.js'
 import { EventList } from './event-list.js'
 import { Rows, type Row } from './rows.js'
 import { learnTemplates, templateText } from './templates-known.js'
-import type { Turn } from './turn.js'
+import type { FirstPaint } from './first-paint.js'
 import type { PressedVariable } from './variable-menu.js'
 
 const NothingFound = lazy(async () => (await import('../later.js')).NothingFound)
@@ -22,7 +22,7 @@ interface FoundProps {
   readonly run: Run
   readonly runKey: string
   /** Ended when the first rows are painted. */
-  readonly turn: Turn
+  readonly turn: FirstPaint
   readonly columns: readonly string[]
   /** Removes a column; null when the columns have no headers. */
   readonly onColumn: ((name: string) => void) | null
@@ -41,7 +41,7 @@ interface State {
 }
 
 /** The rows of a query. The previous ones stay until the new ones are loaded. */
-function useRows(run: Run, key: string, turn: Turn): State {
+function useRows(run: Run, key: string, turn: FirstPaint): State {
   const [state, setState] = useState<State>({ rows: null, error: null })
   useEffect(() => {
     const controller = new AbortController()
@@ -194,7 +194,7 @@ export function Failed({ error, reload }: Pick<Loaded<unknown>, 'error' | 'reloa
     <div class="found empty" role="alert">
       <Icon name="circle-alert" size={22} />
       <h2>{isOfLine ? 'The query can’t be read' : 'No answer'}</h2>
-      <p>{told(error)}</p>
+      <p>{messageOf(error)}</p>
       {!isOfLine && (
         <button class="primary" onClick={reload}>
           Try again

@@ -1,5 +1,5 @@
 import { notice } from '../shell/notice.js'
-import { told } from './api.js'
+import { messageOf } from './api.js'
 
 /**
  * Awaits a change and reports its outcome.
@@ -16,7 +16,7 @@ export async function act<T>(
     if (said !== '') notice(said)
     return { value }
   } catch (error) {
-    notice(told(error), 'problem')
+    notice(messageOf(error), 'problem')
     return null
   }
 }

@@ -64,10 +64,10 @@ export const whenLoggedOut = (listener: () => void): void => {
   onLoggedOut = listener
 }
 
-let onDuty: (code: string) => void = () => undefined
+let onActionRequired: (code: string) => void = () => undefined
 /** Called when the user must first change the password or add a second factor. */
-export const whenDuty = (listener: (code: string) => void): void => {
-  onDuty = listener
+export const whenActionRequired = (listener: (code: string) => void): void => {
+  onActionRequired = listener
 }
 
 /** A renewal of the access token, which all requests share that find it expired. */
@@ -115,7 +115,7 @@ export async function ask(path: string, options: Call = {}): Promise<Response> {
   if (reply.ok) return reply
   if (isExpired && reply.status === 401) onLoggedOut()
   const error = new ApiError(reply.status, await bodyOf(reply), reply.headers.get('retry-after'))
-  if (isDuty(error.code)) onDuty(error.code)
+  if (isRequiredAction(error.code)) onActionRequired(error.code)
   throw error
 }
 
@@ -123,11 +123,11 @@ export async function ask(path: string, options: Call = {}): Promise<Response> {
 export const call = async <T>(path: string, options?: Call): Promise<T> =>
   (await bodyOf(await ask(path, options))) as T // the service's schemas hold it to this
 
-const isDuty = (code: string): boolean =>
+const isRequiredAction = (code: string): boolean =>
   code === 'password_change_required' || code === 'second_factor_missing'
 
 /** The message of an error for the user. */
-export function told(error: unknown): string {
+export function messageOf(error: unknown): string {
   if (error instanceof ApiError) {
     const [fault] = error.faults
     const said = fault?.message ?? error.message

@@ -1,5 +1,5 @@
 import { call } from './api.js'
-import { duty, RETURN, user, type User } from './session.js'
+import { requiredAction, RETURN, user, type User } from './session.js'
 
 interface Credentials {
   readonly email: string
@@ -10,14 +10,14 @@ interface Credentials {
 
 /** @throws ApiError when the service refuses */
 export async function logIn(given: Credentials): Promise<void> {
-  duty.value = ''
+  requiredAction.value = ''
   await call('/api/auth/login', { method: 'POST', json: given })
   user.value = await call<User>('/api/auth/me')
 }
 
 export async function logOut(): Promise<void> {
   await call('/api/auth/logout', { method: 'POST' }).catch(() => undefined)
-  duty.value = ''
+  requiredAction.value = ''
   user.value = null
 }
 
@@ -25,7 +25,7 @@ export async function logOut(): Promise<void> {
 export async function changePassword(current: string, password: string): Promise<void> {
   const json = { current_password: current, password }
   await call(`/api/users/${user.value?.id}/password`, { method: 'PUT', json })
-  duty.value = ''
+  requiredAction.value = ''
   // The change of the password has ended all tokens.
   await logIn({ email: user.value?.email ?? '', password })
 }

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 
-import { call, whenDuty, whenLoggedOut } from './api.js'
+import { call, whenActionRequired, whenLoggedOut } from './api.js'
 import { go } from './router.js'
 
 export interface User {
@@ -18,16 +18,16 @@ const RANKS = ['viewer', 'manager', 'admin', 'superadmin'] as const
 export const may = (role: User['role']): boolean =>
   user.value !== null && RANKS.indexOf(user.value.role) >= RANKS.indexOf(role)
 
-/** The code of the user's unmet obligation. `log_in`: the session has ended. '': none. */
-export const duty = signal('')
+/** The code of the user's unmet required action. `log_in`: the session has ended. '': none. */
+export const requiredAction = signal('')
 
 whenLoggedOut(() => {
-  if (user.value !== null) duty.value = 'log_in'
+  if (user.value !== null) requiredAction.value = 'log_in'
   user.value = null
 })
 
-whenDuty((code) => {
-  duty.value = code
+whenActionRequired((code) => {
+  requiredAction.value = code
 })
 
 /** The key of the stored address, for the return from a provider. */

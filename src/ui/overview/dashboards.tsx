@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 
 import { act } from '../lib/act.js'
-import { call, told } from '../lib/api.js'
+import { call, messageOf } from '../lib/api.js'
 import { counted } from '../lib/format.js'
 import { useEvery } from '../lib/every.js'
 import { Icon } from '../lib/icon.js'
@@ -12,7 +12,7 @@ import { may, user } from '../lib/session.js'
 import type { Range } from '../lib/time.js'
 import { ImportButton } from '../shell/import-button.js'
 import { notice } from '../shell/notice.js'
-import { Sure } from '../shell/sure.js'
+import { ConfirmButton } from '../shell/confirm-button.js'
 import { BoardPanel } from './board-panel.js'
 import { Problem } from '../shell/problem.js'
 
@@ -69,7 +69,7 @@ export function Dashboard({ name, panels, isLoaded, error, reload }: DashboardPr
           <BoardPanel key={view.id} view={view} range={givenRange()} turn={turn}>
             {mayDelete(view) && (
               <span class="delete">
-                <Sure label="Delete" sure="Delete it" onSure={() => remove(view)} />
+                <ConfirmButton label="Delete" sure="Delete it" onSure={() => remove(view)} />
               </span>
             )}
           </BoardPanel>
@@ -103,7 +103,7 @@ function Tools({ name, panels, reload }: ToolsProps) {
       )
       .catch((problem: unknown) =>
         notice(
-          problem instanceof SyntaxError ? 'The file has no panels in JSON.' : told(problem),
+          problem instanceof SyntaxError ? 'The file has no panels in JSON.' : messageOf(problem),
           'problem',
         ),
       )

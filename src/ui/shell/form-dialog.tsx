@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 
-import { told } from '../lib/api.js'
+import { messageOf } from '../lib/api.js'
 import { Dialog } from './dialog.js'
 import { formTexts } from './form.js'
 
@@ -33,7 +33,7 @@ export function FormDialog(props: FormDialogProps) {
     if (typeof sent === 'string') return setProblem(sent)
     isBusy.current = true
     sent
-      .catch((error: unknown) => setProblem(told(error)))
+      .catch((error: unknown) => setProblem(messageOf(error)))
       .finally(() => {
         isBusy.current = false
       })

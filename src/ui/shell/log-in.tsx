@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks'
 
-import { ApiError, call, told } from '../lib/api.js'
+import { ApiError, call, messageOf } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { leaveForProvider, logIn } from '../lib/log-in.js'
-import { duty, loginError } from '../lib/session.js'
+import { requiredAction, loginError } from '../lib/session.js'
 import { Mark } from './mark.js'
 
 interface Ways {
@@ -34,7 +34,7 @@ export function LogIn() {
   }, [])
   if (ways === null) return null
   const { providers, password } = ways
-  const fault = duty.value === '' ? loginError : duty.value
+  const fault = requiredAction.value === '' ? loginError : requiredAction.value
   return (
     <main class="log-in">
       <div class="ways">
@@ -87,7 +87,7 @@ function PasswordForm() {
     } catch (error) {
       const isFactor = error instanceof ApiError && error.code === 'second_factor_required'
       if (isFactor) setNeedsCode(true)
-      if (!isFactor || needsCode) setProblem(told(error))
+      if (!isFactor || needsCode) setProblem(messageOf(error))
       setBusy(false)
     }
   }

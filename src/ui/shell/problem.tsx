@@ -1,4 +1,4 @@
-import { ApiError, told } from '../lib/api.js'
+import { ApiError, messageOf } from '../lib/api.js'
 
 interface ProblemProps {
   /** The request that failed. */
@@ -18,7 +18,7 @@ export function Problem({ of: { error, reload }, what }: ProblemProps) {
   if (isMissing) return <p class="problem">There is no such {what}.</p>
   return (
     <p class="problem" role="alert">
-      {told(error)}
+      {messageOf(error)}
       <button type="button" onClick={reload}>
         Try again
       </button>

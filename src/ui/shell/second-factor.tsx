@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
-import { call, told } from '../lib/api.js'
+import { call, messageOf } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { formTexts } from './form.js'
 import { copy } from './notice.js'
@@ -47,7 +47,7 @@ export function TurnOnFactor({ onDone, onCancel, cancel }: TurnOnProps) {
   }
   const submit = (event: SubmitEvent): void => {
     event.preventDefault()
-    send(formTexts(event.currentTarget)).catch((error: unknown) => setProblem(told(error)))
+    send(formTexts(event.currentTarget)).catch((error: unknown) => setProblem(messageOf(error)))
   }
   if (codes !== null) return <RecoveryCodes codes={codes} onDone={onDone} />
   return (

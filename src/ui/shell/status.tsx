@@ -32,7 +32,7 @@ const seen = signal<Seen | null>(null)
 const EVERY_MS = 10_000
 
 /** Loads the figures of the top bar, periodically and at once after a change. */
-export async function look(): Promise<void> {
+export async function refreshStatus(): Promise<void> {
   const [health, kpis, ledger] = await Promise.allSettled([
     call<HealthReply>('/api/monitoring/health'),
     call<{ readonly open_alerts: number }>('/api/kpis'),
@@ -51,9 +51,9 @@ export const unreadAlerts = (): number => seen.value?.openAlerts ?? 0
 /** The time up to which messages are searchable, the health of the service, and the number of open alerts. */
 export function Status() {
   useEffect(() => {
-    if (seen.value === null || Date.now() - seen.value.atMs > EVERY_MS) void look()
+    if (seen.value === null || Date.now() - seen.value.atMs > EVERY_MS) void refreshStatus()
   }, [])
-  useEvery(EVERY_MS, () => void look())
+  useEvery(EVERY_MS, () => void refreshStatus())
   if (seen.value === null) return null
   const { health, openAlerts, ledger } = seen.value
   return (

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useState } from 'preact/hooks'
 
-import { call, pathWith, told } from '../lib/api.js'
+import { call, pathWith, messageOf } from '../lib/api.js'
 import { count, counted } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
@@ -93,7 +93,7 @@ export function DeadLetters() {
         )
         setRevision((n) => n + 1)
       },
-      (problem: unknown) => notice(told(problem), 'problem'),
+      (problem: unknown) => notice(messageOf(problem), 'problem'),
     )
   }
   return (

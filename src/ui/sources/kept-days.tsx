@@ -1,8 +1,8 @@
 import type { RetentionClass } from '../../model/retention.js'
-import { call, told } from '../lib/api.js'
+import { call, messageOf } from '../lib/api.js'
 import { counted } from '../lib/format.js'
 import { may } from '../lib/session.js'
-import { AskedSelect } from '../shell/asked-select.js'
+import { ConfirmSelect } from '../shell/confirm-select.js'
 import { notice } from '../shell/notice.js'
 
 /** The choices of retention. */
@@ -44,12 +44,12 @@ export function KeptDays({ name, days, onChanged }: KeptDaysProps) {
               ? `${name} has no retention of its own.`
               : `Events of ${name} are kept for ${counted(after, 'day')}, those that are stored too.`,
           ),
-        (error: unknown) => notice(told(error), 'problem'),
+        (error: unknown) => notice(messageOf(error), 'problem'),
       )
       .finally(onChanged)
   }
   return (
-    <AskedSelect
+    <ConfirmSelect
       label={`Days that events of ${name} are kept`}
       title="days after arrival; default: as its application or the severity says"
       value={String(days ?? '')}

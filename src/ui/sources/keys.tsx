@@ -8,8 +8,8 @@ import { ago } from '../lib/time.js'
 import { FormDialog } from '../shell/form-dialog.js'
 import { namesIn } from '../shell/form.js'
 import { MoreButton } from '../shell/more-button.js'
-import { ShownOnce } from '../shell/shown-once.js'
-import { Sure } from '../shell/sure.js'
+import { NewSecret } from '../shell/new-secret.js'
+import { ConfirmButton } from '../shell/confirm-button.js'
 import { Problem } from '../shell/problem.js'
 
 interface KeyRow {
@@ -74,7 +74,7 @@ export function Keys() {
                 <td>{agoOf(key.created_at)}</td>
                 <td>{agoOf(key.last_used_at)}</td>
                 <td class="number">
-                  <Sure
+                  <ConfirmButton
                     label="End …"
                     sure="End it: what sends with it is refused"
                     onSure={() => void end(key)}
@@ -105,7 +105,7 @@ function NewKey({ onClose, onMade }: NewKeyProps) {
     setKey(made.key)
     onMade()
   }
-  if (key !== '') return <ShownOnce title="The key" secret={key} onClose={onClose} />
+  if (key !== '') return <NewSecret title="The key" secret={key} onClose={onClose} />
   return (
     <FormDialog title="Make an ingest key" action="Make it" onClose={onClose} onSubmit={submit}>
       <label class="field">

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 
-import { call, told } from '../lib/api.js'
+import { call, messageOf } from '../lib/api.js'
 import { counted } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { followKpis, kpis } from '../lib/kpis.js'
@@ -88,7 +88,7 @@ function MakeKey({ made, onMade }: MakeKeyProps) {
     setBusy(true)
     const json = { name: `made on the page, ${new Date().toISOString().slice(0, 10)}` }
     call<NewKey>('/api/ingest-keys', { method: 'POST', json })
-      .then(onMade, (error: unknown) => setProblem(told(error)))
+      .then(onMade, (error: unknown) => setProblem(messageOf(error)))
       .finally(() => setBusy(false))
   }
   if (made !== null)

@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { SourceSchema } from '../../api/schemas/source.js'
-import { call, pathWith, told } from '../lib/api.js'
+import { call, pathWith, messageOf } from '../lib/api.js'
 import { count, perSecond, percent } from '../lib/format.js'
 import { clauseLine } from '../lib/query-edit.js'
 import { may } from '../lib/session.js'
@@ -53,7 +53,7 @@ export function SourceTable(props: SourceTableProps) {
         notice(enabled ? `Events of ${name} are dropped from now on.` : `${name} is taken again.`)
         onChanged()
       },
-      (error: unknown) => notice(told(error), 'problem'),
+      (error: unknown) => notice(messageOf(error), 'problem'),
     )
   }
   return (

@@ -7,7 +7,7 @@ import { count } from '../lib/format.js'
 import { useLoad } from '../lib/load.js'
 import { place } from '../lib/router.js'
 import { may } from '../lib/session.js'
-import { NoPart } from '../shell/no-part.js'
+import { NotFound } from '../shell/not-found.js'
 import { TabLinks } from '../shell/tab-links.js'
 import { SOURCE_TABS } from '../shell/tabs.js'
 import { TopBar } from '../shell/top-bar.js'
@@ -48,7 +48,7 @@ function Content({ path }: { readonly path: string }) {
   if (path === '/sources/dead-letters' && may('admin')) return <DeadLetters />
   if (path === '/sources/keys' && may('admin')) return <Keys />
   if (path === '/sources') return <AllSources />
-  return <NoPart path="/sources" name="sources" />
+  return <NotFound path="/sources" name="sources" />
 }
 
 const EVERY_MS = 5000

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 
-import { call, told } from '../lib/api.js'
+import { call, messageOf } from '../lib/api.js'
 import { counted } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { clauseLine } from '../lib/query-edit.js'
@@ -81,7 +81,7 @@ export function Upload() {
           setFile(null)
           setProblem('')
         },
-        (error: unknown) => setProblem(told(error)),
+        (error: unknown) => setProblem(messageOf(error)),
       )
       .finally(() => setBusy(false))
   }

@@ -20,7 +20,7 @@ import { PriorityChoice } from '../shell/priority-choice.js'
 import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
 import type { Template } from './answers.js'
-import { Corrections, NoteOf, type Correction, type Note } from './said.js'
+import { Corrections, NoteOf, type Correction, type Note } from './notes.js'
 import { Problem } from '../shell/problem.js'
 
 interface Detail extends Template {

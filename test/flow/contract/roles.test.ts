@@ -13,13 +13,15 @@ import {
 
 const service = await startLiveService(t)
 
-const ROUTES = allRoutes.map(({ method, path, role, body, tokens, isOpenBeforeDuty }) => ({
-  name: `${method.toUpperCase()} ${path}`,
-  role,
-  takesBody: body !== null,
-  isForUsers: tokens === 'none',
-  isOpenBeforeDuty: isOpenBeforeDuty === true,
-}))
+const ROUTES = allRoutes.map(
+  ({ method, path, role, body, tokens, isOpenBeforeRequiredAction }) => ({
+    name: `${method.toUpperCase()} ${path}`,
+    role,
+    takesBody: body !== null,
+    isForUsers: tokens === 'none',
+    isOpenBeforeRequiredAction: isOpenBeforeRequiredAction === true,
+  }),
+)
 
 t.test('every route asks for the role of the table, and the table names no other route', (t) => {
   const served = Object.fromEntries(ROUTES.map(({ name, role }) => [name, role]))
@@ -143,8 +145,8 @@ t.test('who has a temporary password can do nothing before it is changed', async
   const { id } = (await service.call('POST /api/users', { json })).body
   const { access_token: token } = await service.login(email, password)
   const seen = await refusals({ token, id })
-  for (const { name, role, isOpenBeforeDuty } of ROUTES) {
-    const isOpen = role === 'public' || isOpenBeforeDuty
+  for (const { name, role, isOpenBeforeRequiredAction } of ROUTES) {
+    const isOpen = role === 'public' || isOpenBeforeRequiredAction
     t.equal(seen[name], isOpen ? '' : '403 password_change_required', name)
   }
   const other = await service.newUser('viewer')

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { createDeliveryLog } from '../../../src/alerting/delivery-log.js'
-import { createAlertLog, type LoggedTransition } from '../../../src/alerting/log.js'
+import { createAlertLog, type LoggedTransition } from '../../../src/alerting/alert-log.js'
 import { INACTIVE } from '../../../src/alerting/machine.js'
 import { noticesOf } from '../../../src/alerting/notices.js'
 import { DAY_MS } from '../../../src/model/time.js'

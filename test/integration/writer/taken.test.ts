@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap'
 import { encodeRecord } from '../../../src/wal/record.js'
 import { createBatchStore } from '../../../src/writer/batch-store.js'
-import { SURELY_KNOWN } from '../../../src/writer/taken.js'
+import { SURELY_KNOWN_TOKENS } from '../../../src/writer/taken.js'
 import { Writer, type BatchTarget } from '../../../src/writer/writer.js'
 import { startBackend } from '../../support/cluster.js'
 import { openRig, STEPS, type Rig } from '../../support/ingestion.js'
@@ -130,7 +130,7 @@ void test('a batch is stored once, however many others were inserted meanwhile',
     await others.flush(await others.write(`other${i}`, 2_000 + i * 100, only))
   await others.end()
   await rig.store.change(
-    `INSERT INTO batches (token) SELECT concat('f', toString(number)) FROM numbers(${SURELY_KNOWN})`,
+    `INSERT INTO batches (token) SELECT concat('f', toString(number)) FROM numbers(${SURELY_KNOWN_TOKENS})`,
   )
 
   const back = await instance(t, rig, dir, () => undefined)

@@ -5,7 +5,7 @@ import {
   toWaiting,
   type Waiting,
 } from '../../../src/alerting/channel-queue.js'
-import type { LoggedTransition } from '../../../src/alerting/log.js'
+import type { LoggedTransition } from '../../../src/alerting/alert-log.js'
 import { INACTIVE } from '../../../src/alerting/machine.js'
 import type { Labels } from '../../../src/alerting/matchers.js'
 
@@ -56,7 +56,7 @@ void test('the notices of a rule wait for one another', async (t) => {
   ]
   queue.add(a)
   queue.add(b)
-  t.same(queue.take(AT + 9_999, PEOPLE, loud), { batch: [], held: [], againMs: AT + 10_000 })
+  t.same(queue.take(AT + 9_999, PEOPLE, loud), { batch: [], held: [], nextMs: AT + 10_000 })
   const { batch } = queue.take(AT + 10_000, PEOPLE, loud)
   t.same(idsOf(batch), idsOf([a, b]), 'one digest')
   queue.sent(batch, AT + 10_000)
@@ -103,12 +103,12 @@ void test('what is kept back waits, and the rest goes on', async (t) => {
   queue.add(quiet)
   queue.add(loudOne)
   const by = { by: 'silence' as const, id: 's', reason: 'why' }
-  const quietOf = ({ group }: Labels) => (group['host'] === 'a' ? by : null)
-  const first = queue.take(AT, MACHINE, quietOf)
+  const suppressionOf = ({ group }: Labels) => (group['host'] === 'a' ? by : null)
+  const first = queue.take(AT, MACHINE, suppressionOf)
   t.same([first.batch, first.held], [[loudOne], [quiet]])
   t.equal(quiet.heldBy, 'silence s: why')
   queue.remove(loudOne)
-  t.same(queue.take(AT + 10_000, MACHINE, quietOf).held, [], 'it is told once')
+  t.same(queue.take(AT + 10_000, MACHINE, suppressionOf).held, [], 'it is told once')
   t.same(queue.heldOf('a'), [quiet])
   t.same(queue.take(AT + 20_000, MACHINE, loud).batch, [quiet])
 })
@@ -119,7 +119,7 @@ void test('beyond its messages a minute a channel waits, and then sends a digest
   queue.sent([notice('z')], AT)
   const all = ['r1', 'r2', 'r3'].map((ruleId) => notice(ruleId, { ruleId }))
   for (const one of all) queue.add(one)
-  t.same(queue.take(AT + 1, limits, loud), { batch: [], held: [], againMs: AT + 60_000 })
+  t.same(queue.take(AT + 1, limits, loud), { batch: [], held: [], nextMs: AT + 60_000 })
   t.same(queue.take(AT + 60_001, limits, loud).batch, all)
 })
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
 import type { Channel } from '../../../src/alerting/channel.js'
 import { Evaluator, type EvaluatorDeps } from '../../../src/alerting/evaluator.js'
-import type { LoggedTransition } from '../../../src/alerting/log.js'
+import type { LoggedTransition } from '../../../src/alerting/alert-log.js'
 import { Ongoing } from '../../../src/alerting/ongoing.js'
 import type { Rule } from '../../../src/alerting/rule.js'
 import type { RuleFields } from '../../../src/alerting/rule-fields.js'
@@ -126,7 +126,7 @@ function createWorld(arrivals: Readonly<Record<number, number>>) {
         receiptOf: async () => null,
       },
       channels: { find: toChannel, targetOf: () => ({ type: 'webhook', url: 'http://c' }) },
-      quietOf: () => null,
+      suppressionOf: () => null,
       send: async (_, { notices }) => {
         for (const { channelId, kind, transition } of notices) {
           const { to, ruleName, severity } = transition

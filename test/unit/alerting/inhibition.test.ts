@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { Inhibition } from '../../../src/alerting/inhibition.js'
-import type { LoggedTransition } from '../../../src/alerting/log.js'
+import type { LoggedTransition } from '../../../src/alerting/alert-log.js'
 import { INACTIVE } from '../../../src/alerting/machine.js'
 import { labelsOf } from '../../../src/alerting/matchers.js'
 

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { INACTIVE, isNews, step, type Observation } from '../../../src/alerting/machine.js'
+import { INACTIVE, isNotified, step, type Observation } from '../../../src/alerting/machine.js'
 import { MINUTE_MS, SECOND_MS } from '../../../src/model/time.js'
 
 const START_MS = Date.UTC(2026, 0, 1)
@@ -25,7 +25,7 @@ function run(
     if (transition !== null) {
       if (stepped.status.seq <= status.seq) throw new Error('numbers grow')
       made.push(`${i} ${transition.from}>${transition.to}`)
-      if (isNews(transition)) news++
+      if (isNotified(transition)) news++
     }
     status = stepped.status
   })

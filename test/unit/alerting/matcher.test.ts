@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { NO_ATTRIBUTES } from '../../../src/alerting/attributes.js'
-import { matcherOf, type Row } from '../../../src/alerting/matcher.js'
+import { queryMatcherOf, type Row } from '../../../src/alerting/query-matcher.js'
 import type { Query } from '../../../src/query/ast.js'
 import { parseQuery } from '../../../src/query/parser.js'
 
@@ -23,7 +23,8 @@ function parsed(line: string): Query {
 }
 
 void test('columns are matched as a query says', async (t) => {
-  const matches = (line: string): boolean | null => matcherOf(parsed(line))?.matches(ROW) ?? null
+  const matches = (line: string): boolean | null =>
+    queryMatcherOf(parsed(line))?.matches(ROW) ?? null
   for (const line of [
     '',
     'source:shop',
@@ -52,7 +53,7 @@ void test('columns are matched as a query says', async (t) => {
 })
 
 void test('texts match where they were found', async (t) => {
-  const matcher = matcherOf(parsed('source:shop (lost OR message:"in vain") -lost'))
+  const matcher = queryMatcherOf(parsed('source:shop (lost OR message:"in vain") -lost'))
   const [lost = '', inVain = '', again] = matcher?.texts.map(({ key }) => key) ?? []
   t.equal(again, lost, 'the same text has one key')
   const matches = (...texts: string[]) => matcher?.matches({ ...ROW, texts: new Set(texts) })
@@ -63,7 +64,7 @@ void test('texts match where they were found', async (t) => {
 })
 
 void test('only rows of the named sources are looked at', async (t) => {
-  const sourcesOf = (line: string) => matcherOf(parsed(line))?.sources ?? null
+  const sourcesOf = (line: string) => queryMatcherOf(parsed(line))?.sources ?? null
   t.same(sourcesOf('source:a,b severity:error'), ['a', 'b'])
   t.equal(sourcesOf('source:a OR host:b'), null)
   t.equal(sourcesOf('NOT source:a'), null)

@@ -2,11 +2,11 @@ import { test } from 'tap'
 import { matchersOfGroup, parseMatchers, printMatchers } from '../../../src/query/matcher-line.js'
 import { matchesAll } from '../../../src/alerting/matchers.js'
 import {
-  createQuietOf,
+  createSuppressionOf,
   isOpen,
   type MaintenanceWindow,
   silenceState,
-} from '../../../src/alerting/quiet.js'
+} from '../../../src/alerting/suppression.js'
 
 void test('matchers compare fields with wildcards', async (t) => {
   const group = { host: 'web-12.eu', severity: 'ERROR' }
@@ -110,15 +110,15 @@ void test('many maintenance windows hold up no notices', (t) => {
     },
   })
   const windows = Array.from({ length: 500 }, (_, no) => windowOf(no, 'UTC'))
-  const quietOf = createQuietOf({ list: () => [] }, { list: () => windows })
+  const suppressionOf = createSuppressionOf({ list: () => [] }, { list: () => windows })
   const labels = { own: { rule: 'a' }, group: {} }
   const before = process.cpuUsage()
   const nowMs = Date.parse('2026-10-24T20:30:00Z')
-  for (let notice = 0; notice < 100; notice++) t.equal(quietOf(labels, nowMs), null)
+  for (let notice = 0; notice < 100; notice++) t.equal(suppressionOf(labels, nowMs), null)
   const { user } = process.cpuUsage(before)
   t.ok(user < 2_000_000, `${user / 1000} ms`)
   windows[7] = windowOf(7, 'Europe/Berlin')
-  t.match(quietOf(labels, nowMs), { by: 'maintenance window', id: 'w7' })
+  t.match(suppressionOf(labels, nowMs), { by: 'maintenance window', id: 'w7' })
   t.end()
 })
 

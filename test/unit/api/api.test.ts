@@ -125,7 +125,7 @@ const ownState = route({
 })
 
 const user = { isToken: false, sources: null }
-const token = { family: 'f', duty: null, expiresAtMs: Number.MAX_SAFE_INTEGER, ...user }
+const token = { family: 'f', requiredAction: null, expiresAtMs: Number.MAX_SAFE_INTEGER, ...user }
 const ANN = { userId: 'v', role: 'viewer', tokenRole: 'viewer', via: 'bearer' } as const
 const CALLERS: Readonly<Record<string, Caller>> = {
   viewer: { userId: 'v', role: 'viewer', tokenRole: 'viewer', via: 'bearer', ...token },

@@ -25,7 +25,7 @@ void test('a token is known by its text until its end', async (t) => {
     role: 'viewer',
     isToken: true,
     sources: ['web'],
-    duty: null,
+    requiredAction: null,
   })
   await until(() => entities.get(made.stored.id)?.lastUsedAtMs === clock.ms)
   t.ok(tokens.isAlive(made.stored.id))

@@ -1,8 +1,8 @@
 import { test } from 'tap'
-import { Turns } from '../../../src/ingest/turns.js'
+import { ThreadSlots } from '../../../src/ingest/thread-slots.js'
 
 void test('what is encoded again takes a thread like a new task, and one stays for short ones', async (t) => {
-  const turns = new Turns(1, 25)
+  const turns = new ThreadSlots(1, 25)
   const endLong = turns.begin(100)
   t.ok(turns.isShort, 'one long task is enough')
   t.ok(turns.hasFree)

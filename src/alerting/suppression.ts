@@ -171,19 +171,19 @@ export function isOpen(
 }
 
 /** The silence, window or alert that holds notices back. */
-export interface Quiet {
+export interface Suppression {
   readonly by: 'silence' | 'maintenance window' | 'alert'
   readonly id: string
   readonly reason: string
 }
 
-export type QuietOf = (labels: Labels, nowMs: number) => Quiet | null
+export type SuppressionOf = (labels: Labels, nowMs: number) => Suppression | null
 
 /** Creates the lookup of what holds the notices of an alert back. */
-export function createQuietOf(
+export function createSuppressionOf(
   silences: Pick<Silences, 'list'>,
   windows: Pick<MaintenanceWindows, 'list'>,
-): QuietOf {
+): SuppressionOf {
   // An Intl.DateTimeFormat takes 0.1 to 0.3 ms to construct, and a thousand windows may be checked
   // for each of a thousand notices.
   const clocks = new WeakMap<WindowFields, Intl.DateTimeFormat>()

@@ -1,19 +1,19 @@
 import { useState } from 'preact/hooks'
 
-import { told } from '../lib/api.js'
+import { messageOf } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { changePassword, logOut } from '../lib/log-in.js'
-import { duty } from '../lib/session.js'
+import { requiredAction } from '../lib/session.js'
 import { ShowPassword, typeOf } from './log-in.js'
 import { Mark } from './mark.js'
 import { Notice } from './notice.js'
 import { TurnOnFactor } from './second-factor.js'
 
-/** The form of an obligation that the user must meet before anything else. */
-export const Duty = () => (
+/** The form of a step that the user must take before anything else. */
+export const RequiredAction = () => (
   <main class="log-in">
     <div class="ways">
-      {duty.value === 'password_change_required' ? <NewPassword /> : <Factor />}
+      {requiredAction.value === 'password_change_required' ? <NewPassword /> : <Factor />}
     </div>
     <Notice />
   </main>
@@ -32,7 +32,7 @@ function NewPassword() {
       return typeof value === 'string' ? value : ''
     }
     changePassword(text('current'), text('password')).catch((error: unknown) =>
-      setProblem(told(error)),
+      setProblem(messageOf(error)),
     )
   }
   return (
@@ -96,7 +96,7 @@ const Factor = () => (
     <p class="note">This installation asks for one: codes of an authenticator app.</p>
     <TurnOnFactor
       onDone={() => {
-        duty.value = ''
+        requiredAction.value = ''
       }}
       onCancel={() => void logOut()}
       cancel="Log out"

@@ -9,7 +9,7 @@ interface Turn {
  * (see `FairQueue`). This holds for repeated encodings too, which must not take the thread that is
  * left to others.
  */
-export class Turns {
+export class ThreadSlots {
   readonly #threads: number
   readonly #longMs: number
   #active = 0

@@ -15,7 +15,7 @@ interface Pool {
  * @param restMs time without a buffer being taken, after which they are given back
  * @returns a function that ends it
  */
-export function trimAtRest(pools: readonly Pool[], restMs: number): () => void {
+export function trimWhenIdle(pools: readonly Pool[], restMs: number): () => void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void // what the flag makes global
   const acquiresOf = (): number => pools.reduce((sum, { acquires }) => sum + acquires, 0)

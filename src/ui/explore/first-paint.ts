@@ -1,5 +1,5 @@
 /** Delays counting until the newest rows are painted, because both would compete for the CPU. */
-export interface Turn {
+export interface FirstPaint {
   readonly wait: Promise<void>
   /** Called when the newest rows are painted. */
   end(): void
@@ -8,7 +8,7 @@ export interface Turn {
 /** The longest wait for the rows. */
 const LONGEST_MS = 1000
 
-export function newTurn(): Turn {
+export function newFirstPaint(): FirstPaint {
   let end = (): void => undefined
   const wait = new Promise<void>((done) => {
     end = done

@@ -8,7 +8,7 @@ interface SureProps {
 }
 
 /** A button that asks for confirmation before something that cannot be undone. */
-export function Sure({ label, sure, onSure }: SureProps) {
+export function ConfirmButton({ label, sure, onSure }: SureProps) {
   const [isAsking, setAsking] = useState(false)
   return (
     <>

@@ -9,7 +9,7 @@ interface ShownOnceProps {
 }
 
 /** A new key or token, which cannot be shown again. */
-export const ShownOnce = ({ title, secret, onClose }: ShownOnceProps) => (
+export const NewSecret = ({ title, secret, onClose }: ShownOnceProps) => (
   <Dialog title={title} onClose={onClose}>
     <p>
       <code class="new-token">{secret}</code>

@@ -1,6 +1,6 @@
 import { TOTP } from 'otpauth'
 import { test } from 'tap'
-import { dutyOf } from '../../../src/api/auth/duty.js'
+import { requiredActionOf } from '../../../src/api/auth/required-action.js'
 import type { User } from '../../../src/api/auth/user.js'
 import { PASSWORD, startAuthServer, type Answer } from '../../support/auth.js'
 import { memoryEntities } from '../../support/entities.js'
@@ -105,11 +105,11 @@ void test('where a second factor is required, a user without one turns it on fir
 
 void test('the password comes before the second factor, and roles below need neither', (t) => {
   const user = { role: 'admin', temporaryUntilMs: 1 } as User
-  t.equal(dutyOf(user, 'admin'), 'password_change_required')
-  t.equal(dutyOf({ role: 'admin' } as User, 'admin'), 'second_factor_missing')
-  t.equal(dutyOf({ role: 'superadmin' } as User, 'admin'), 'second_factor_missing')
-  t.equal(dutyOf({ role: 'manager' } as User, 'admin'), null)
-  t.equal(dutyOf({ role: 'viewer' } as User, 'viewer'), 'second_factor_missing')
-  t.equal(dutyOf({ role: 'superadmin' } as User, null), null)
+  t.equal(requiredActionOf(user, 'admin'), 'password_change_required')
+  t.equal(requiredActionOf({ role: 'admin' } as User, 'admin'), 'second_factor_missing')
+  t.equal(requiredActionOf({ role: 'superadmin' } as User, 'admin'), 'second_factor_missing')
+  t.equal(requiredActionOf({ role: 'manager' } as User, 'admin'), null)
+  t.equal(requiredActionOf({ role: 'viewer' } as User, 'viewer'), 'second_factor_missing')
+  t.equal(requiredActionOf({ role: 'superadmin' } as User, null), null)
   t.end()
 })

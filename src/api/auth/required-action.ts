@@ -3,15 +3,15 @@ import { isAtLeast, type Role } from '../../model/roles.js'
 import type { User } from './user.js'
 
 /**
- * An obligation that a user must meet before anything else, as the code of the error that states
+ * A step that a user must take before anything else, as the code of the error that states
  * it.
  */
-export type Duty = 'password_change_required' | 'second_factor_missing'
+export type RequiredAction = 'password_change_required' | 'second_factor_missing'
 
 export const isTemporary = ({ temporaryUntilMs = null }: User): boolean => temporaryUntilMs !== null
 
 /** @param secondFactorFrom the least role that needs a second factor; null for none */
-export function dutyOf(user: User, secondFactorFrom: Role | null): Duty | null {
+export function requiredActionOf(user: User, secondFactorFrom: Role | null): RequiredAction | null {
   if (isTemporary(user)) return 'password_change_required'
   // The provider is responsible for a second factor.
   if (user.identity !== undefined) return null
@@ -22,6 +22,7 @@ export function dutyOf(user: User, secondFactorFrom: Role | null): Duty | null {
 const MESSAGES = {
   password_change_required: 'change your password first: PUT /api/users/{id}/password',
   second_factor_missing: 'turn on a second factor first: POST /api/auth/second-factor',
-} as const satisfies Record<Duty, string>
+} as const satisfies Record<RequiredAction, string>
 
-export const unfulfilled = (duty: Duty): AppError => new AppError(duty, MESSAGES[duty])
+export const unfulfilled = (requiredAction: RequiredAction): AppError =>
+  new AppError(requiredAction, MESSAGES[requiredAction])

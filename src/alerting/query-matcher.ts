@@ -30,7 +30,7 @@ export interface Row extends Readonly<Record<Column, string>> {
   readonly attributes: RowAttributes
 }
 
-export interface Matcher {
+export interface QueryMatcher {
   readonly columns: ReadonlySet<Column>
   readonly texts: readonly Text[]
   readonly attributes: AttributesAsked
@@ -44,24 +44,24 @@ type Matches = (row: Row) => boolean
 const isColumn = (name: string): name is Column => COLUMNS.some((column) => column === name)
 
 /** @returns null for a query with any other condition */
-export function matcherOf(query: Query): Matcher | null {
+export function queryMatcherOf(query: Query): QueryMatcher | null {
   const asked: Asked = { columns: new Set(), texts: [], attributes: { equals: [], thresholds: [] } }
   const matches = compile(query, asked)
   return matches === null ? null : { ...asked, matches, sources: sourcesOf(query) }
 }
 
-export type Matchers = (query: Query) => Matcher | null
+export type QueryMatchers = (query: Query) => QueryMatcher | null
 
 /**
  * Caches compiled queries. A query is compiled again when a name in it, such as an application's,
  * has another meaning.
  */
-export function createMatchers(resolve: (query: Query) => Query): Matchers {
-  const known = new WeakMap<Query, Matcher | null>()
+export function createQueryMatchers(resolve: (query: Query) => Query): QueryMatchers {
+  const known = new WeakMap<Query, QueryMatcher | null>()
   return (query) => {
     const resolved = resolve(query)
     let matcher = known.get(resolved)
-    if (matcher === undefined) known.set(resolved, (matcher = matcherOf(resolved)))
+    if (matcher === undefined) known.set(resolved, (matcher = queryMatcherOf(resolved)))
     return matcher
   }
 }

@@ -12,7 +12,7 @@ interface AskedSelectProps {
 }
 
 /** A list whose choice needs a confirmation, because an arrow key selects a value at once. */
-export function AskedSelect({ label, options, value, sure, onSure, ...rest }: AskedSelectProps) {
+export function ConfirmSelect({ label, options, value, sure, onSure, ...rest }: AskedSelectProps) {
   const [chosen, setChosen] = useState<string | null>(null)
   const select = useRef<HTMLSelectElement>(null)
   const decide = (): void => {

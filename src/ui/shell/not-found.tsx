@@ -7,7 +7,7 @@ interface NoPartProps {
 }
 
 /** The content at an address whose part does not exist or is not permitted to the user's role. */
-export const NoPart = ({ path, name }: NoPartProps) => (
+export const NotFound = ({ path, name }: NoPartProps) => (
   <div class="nothing">
     <Icon name="circle-help" size={22} />
     <h2>Not found</h2>
