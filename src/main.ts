@@ -116,9 +116,9 @@ const COMMANDS = {
   restore: { argument: 'DIR|s3:NAME', doc: 'fills an empty DATA_DIR from such a backup' },
   'check-cluster': {
     argument: '',
-    doc: 'tries the cluster of CLICKHOUSE_… in databases of its own, which it drops',
+    doc: 'checks the cluster of CLICKHOUSE_… in databases of its own, which it drops',
   },
-  'verify-audit': { argument: '', doc: 'whether the audit trail of the running service is whole' },
+  'verify-audit': { argument: '', doc: 'verifies the audit trail of the running service' },
   'reset-password': { argument: 'E-MAIL', doc: 'a new password for a user, running or stopped' },
   'reset-second-factor': { argument: 'E-MAIL', doc: 'a user logs in with the password alone' },
 } as const satisfies Record<CommandName, { readonly argument: string; readonly doc: string }>

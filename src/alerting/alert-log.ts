@@ -151,7 +151,7 @@ export function createAlertLog(store: Pick<Store, 'query' | 'insertRows'>, log: 
           return
         } catch (error) {
           if (!(error instanceof AppError)) throw error
-          if (tries === 1) log.warn({ err: error }, 'alerts wait until ClickHouse takes them')
+          if (tries === 1) log.warn({ err: error }, 'alerts wait until ClickHouse stores them')
           await sleep(backoffMs(tries, RETRY_BACKOFF), undefined, { signal })
         }
       }

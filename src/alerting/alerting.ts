@@ -126,7 +126,7 @@ function warnOfUnreadable({ list, targetOf }: Pick<Channels, 'list' | 'targetOf'
   if (names.length > 0)
     log.error(
       { count: names.length, channels: names.slice(0, 20) },
-      `notification channels were sealed with another DATA_KEY, and get no notices: ${CHANGED_KEY_HINT}, or enter them anew`,
+      `notification channels were encrypted with another DATA_KEY, and get no notices: ${CHANGED_KEY_HINT}, or enter their secrets again`,
     )
 }
 

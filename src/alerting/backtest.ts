@@ -121,7 +121,7 @@ function createReading(counts: CountReader, tracked: TrackedRule, signal: AbortS
 }
 
 const refusal = (cause: Error): AppError =>
-  new AppError('validation_error', `the rule can not be tested: ${cause.message}`, {
+  new AppError('validation_error', `the rule cannot be tested: ${cause.message}`, {
     cause,
     details: { errors: [{ in: 'body', path: 'rule.q', message: cause.message }] },
   })

@@ -137,7 +137,7 @@ export const ChannelFields = Type.Object(
       Type.String({
         pattern: '^[0-9a-f]{8}-[0-9a-f-]{27}$',
         maxLength: 36,
-        description: 'the id of the channel that gets the notices that this one can not deliver',
+        description: 'the id of the channel that gets the notices that this one cannot deliver',
       }),
     ),
     template: Type.Optional(
@@ -281,7 +281,7 @@ function withSecret(target: GivenTarget, before: Target | null): Target {
   if (!('secret' in target) && before?.type === target.type) {
     const isElsewhere = originOf(before) !== originOf(target)
     if (isElsewhere && secretOf(before) !== undefined)
-      throw wrong('target.secret', 'has to be entered anew, because the host of `url` is another')
+      throw wrong('target.secret', 'must be entered again, because the host of `url` changed')
     return complete({ ...before, ...target })
   }
   return complete(target)

@@ -63,7 +63,7 @@ export interface ArrivalRange {
 /** The error of a query with more than `MAX_ROWS` groups and slots. */
 export class TooManyGroups extends Error {
   constructor() {
-    super(`it has more than ${MAX_ROWS.toLocaleString('en')} groups and times`)
+    super(`it has more than ${MAX_ROWS.toLocaleString('en')} groups and time slots`)
   }
 }
 

@@ -22,14 +22,14 @@ const DEFAULTS: Readonly<Record<string, RuleFields>> = {
   [ANOMALY_RULE_ID]: {
     name: 'Anomalies',
     severity: 'P1',
-    note: 'Grave findings of the insights. Each alert is as grave as its finding, P1 at most.',
+    note: 'Grave anomalies of the insights. The severity of an alert is that of its anomaly, at most P1.',
     kind: { type: 'anomaly', min_score: 10 },
     keep_firing_for: '6h',
   },
   [DEAD_LETTER_RULE_ID]: {
     name: 'Dead letters',
     severity: 'P3',
-    note: 'A source sends much that can not be read.',
+    note: 'Many records of a source are rejected.',
     kind: { type: 'dead_letters', window: '15m', share: 0.05, at_least: 100 },
     group_by: ['source'],
     every: '1m',

@@ -236,7 +236,7 @@ export class Deliveries {
     // A fallback channel that got the notice of a firing alert gets its later notices as well.
     const isDiverted = queue.hasDiverted(one)
     if (!queue.add(one)) {
-      this.#deps.log.warn({ channel: channelId }, 'too many notices wait; one is left out')
+      this.#deps.log.warn({ channel: channelId }, 'the queue of notices is full; one is dropped')
       this.#end(queue, one, 'dropped')
       this.#dropped = { count: this.dropped + 1, lastMs: Date.now() }
       return
@@ -257,7 +257,7 @@ export class Deliveries {
 
   #end(queue: ChannelQueue, one: Waiting, outcome: Outcome): void {
     queue.remove(one)
-    const error = outcome === 'dropped' ? 'too many notices waited' : one.heldBy
+    const error = outcome === 'dropped' ? 'the queue of notices was full' : one.heldBy
     this.#record(one, { outcome, status: null, latencyMs: 0, error, receipt: null })
   }
 
@@ -331,7 +331,7 @@ export class Deliveries {
     if (channel === null) return refused('the channel was deleted')
     if (!channel.fields.enabled) return refused('the channel is disabled')
     const target = this.#deps.channels.targetOf(channel)
-    if (target === null) return refused('the secret of the channel has to be entered anew')
+    if (target === null) return refused('the secret of the channel must be entered again')
     const notices = batch.map(({ notice }) => notice)
     const [receipt, facts] = await Promise.all([
       this.#receiptOf(target, notices),

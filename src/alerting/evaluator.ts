@@ -146,7 +146,7 @@ export class Evaluator {
   async #updateSystemAlert({ evaluated }: Evaluation): Promise<void> {
     const { systemAlert, log } = this.#deps
     await systemAlert(evaluated, Date.now()).catch((error: unknown) => {
-      log.debug({ err: error }, 'nobody was told that alert rules are not evaluated')
+      log.debug({ err: error }, 'the system alert could not be written')
     })
   }
 

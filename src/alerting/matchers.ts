@@ -24,7 +24,7 @@ const MatcherSchema = Type.Object(
       examples: ['web-*'],
     }),
     exact: Type.Optional(
-      Type.Boolean({ description: '`*` in the value stands for itself; default false' }),
+      Type.Boolean({ description: '`*` in the value is a plain character; default false' }),
     ),
   },
   { additionalProperties: false, title: 'AlertMatcher' },
@@ -33,7 +33,8 @@ const MatcherSchema = Type.Object(
 export const Matchers = Type.Array(MatcherSchema, {
   minItems: 1,
   maxItems: 10,
-  description: 'an alert is meant when all of them match; a field that it does not have is empty',
+  description:
+    'an alert is selected when all of them match; a field that it does not have is empty',
 })
 
 type Values = Readonly<Record<string, string>>

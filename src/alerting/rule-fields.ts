@@ -57,13 +57,13 @@ export const RuleFields = Type.Object(
     time: Type.Optional(
       Type.Union([Type.Literal('arrival'), Type.Literal('event')], {
         description:
-          'the time by which messages are counted: arrival (the default), or their own, which is asked for each time; ' +
+          'the time by which messages are counted: arrival (the default), or their own, which is queried at each evaluation; ' +
           'for `threshold`, `ratio` and `change` against the window before',
       }),
     ),
     max_age: Type.Optional(
       durationOf(
-        'what is older when it arrives, such as an upload of the past, does not count; up to 7d, default 1h',
+        'messages that are older on arrival, such as those of an uploaded old file, do not count; up to 7d, default 1h',
       ),
     ),
     every: Type.Optional(

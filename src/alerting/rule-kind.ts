@@ -94,7 +94,7 @@ export const Kind = Type.Union([
       against: Type.Optional(
         Type.Union([Type.Literal('before'), Type.Literal('day'), Type.Literal('week')], {
           description:
-            'the window before (the default), or the same one of a day or a week ago, which is asked for each time',
+            'the window before (the default), or the same one of a day or a week ago, which is queried at each evaluation',
         }),
       ),
       factor: Type.Number({

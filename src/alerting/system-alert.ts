@@ -57,5 +57,5 @@ function reasonOf({ untilMs, unknown }: Evaluated, nowMs: number): string | null
   const [first, ...others] = unknown
   if (first === undefined) return null
   const more = others.length === 0 ? '' : ` and ${counted(others.length, 'other rule')}`
-  return `"${first}"${more} can not be evaluated`
+  return `"${first}"${more} cannot be evaluated`
 }

@@ -87,7 +87,7 @@ function blockFault(
   if (original !== 'if' && original !== 'each')
     return `\`${original}\` is not known; there are \`if\` and \`each\``
   if (of === undefined || more.length > 0) return `\`${original}\` takes one name`
-  if (original === 'each' && isInEach) return '`each` can not be inside of another `each`'
+  if (original === 'each' && isInEach) return '`each` cannot be inside of another `each`'
   const isList = isInEach || original === 'each'
   const otherwise = inverse === undefined ? null : programFault(inverse, isList)
   return pathFault(of) ?? programFault(program, isList) ?? otherwise

@@ -56,7 +56,9 @@ export function createWatermark({ state, instanceId, wal, pipeline }: WatermarkD
           : await state.compareAndSet(KEY, text, next, GONE_MS)
       if (isSet) return marks
     }
-    throw new Error('other instances change the watermarks all the time')
+    throw new Error(
+      'the watermarks could not be updated, because other instances change them too often',
+    )
   }
 
   return {

@@ -423,7 +423,7 @@ const LONE = /\p{Surrogate}/u
  * would be read back changed.
  */
 class LoneSurrogate extends Error {
-  override readonly message = 'a text holds half of a surrogate pair'
+  override readonly message = 'a text has a lone surrogate'
 }
 
 function refuseLone(key: string, value: unknown): unknown {

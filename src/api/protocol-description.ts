@@ -286,7 +286,7 @@ function operationsOf(described: Described, servers: readonly object[]): ExtraOp
     ...statuses.map((status) => [
       status,
       {
-        description: status === 503 ? `Come again after Retry-After: ${form}` : `An error: ${form}`,
+        description: status === 503 ? `Retry after Retry-After: ${form}` : `An error: ${form}`,
       },
     ]),
   ])

@@ -87,7 +87,7 @@ async function backUpDatabase(
     await rm(backupsDir(dataDir), { recursive: true, force: true })
     await mkdir(backupsDir(dataDir), { recursive: true, mode: 0o700 })
   }
-  report('writing what is acknowledged')
+  report('writing acknowledged messages to ClickHouse')
   await settle()
   await applyPatches(store, { timeoutMs: APPLY_MS })
   const { totals, schema, takenAt, done } = await writer.between(async () => {

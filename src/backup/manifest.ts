@@ -59,7 +59,7 @@ export async function writeManifest(dir: string, head: ManifestHead): Promise<Ma
 /** @throws Error when the directory holds no complete backup that this program can read */
 export async function readManifest(dir: string): Promise<Manifest> {
   const sealed = await readFile(join(dir, MANIFEST), 'utf8').catch(() => {
-    throw new Error(`${dir} holds no whole backup: it has no ${MANIFEST}`)
+    throw new Error(`${dir} holds no complete backup: it has no ${MANIFEST}`)
   })
   const [, text = '', sum = ''] = /^([\s\S]*)\n([0-9a-f]{64})\n$/.exec(sealed) ?? []
   if (seal(text) !== sum) throw new Error(`${MANIFEST} of ${dir} was changed or truncated`)

@@ -318,7 +318,7 @@ export class SharedChanges implements SharedWork {
       if (this.#mustAcknowledge()) this.#deps.writer.wake()
       for (const [id, record] of this.#list()) await this.#advance(id, record)
     } catch (error) {
-      this.#deps.log.debug({ err: error }, 'a change of all instances waits')
+      this.#deps.log.debug({ err: error }, 'a change that all instances make is delayed')
     } finally {
       this.#isTicking = false
     }
@@ -389,7 +389,7 @@ export class SharedChanges implements SharedWork {
   async #noteAway(instance: string, id: string): Promise<void> {
     await this.#instances.update(instance, (now) => {
       if (now === null || now.isAway || now.known.includes(id)) return now
-      this.#deps.log.warn({ instance }, 'an instance does not answer; it is noted as away')
+      this.#deps.log.warn({ instance }, 'an instance does not answer; it is marked as away')
       return { ...now, isAway: true }
     })
   }

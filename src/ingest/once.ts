@@ -185,10 +185,14 @@ async function toClaim({ seen, keys, claimed, value, storedSince }: Claimed): Pr
 }
 
 const stillBusy = (): AppError =>
-  new AppError('dependency_unavailable', 'the same is still being stored', {
-    details: { dependency: 'spool' },
-    retryAfterS: 5,
-  })
+  new AppError(
+    'dependency_unavailable',
+    'another request with the same key is still being stored',
+    {
+      details: { dependency: 'spool' },
+      retryAfterS: 5,
+    },
+  )
 
 /**
  * Claims a key. It is `busy` while another sender stores the same, because this one counts if that

@@ -117,7 +117,7 @@ class Trail implements Audit {
     } catch (err) {
       this.#deps.log.warn(
         { err },
-        'the end of the audit trail can not be kept in the data directory',
+        'the end of the audit trail cannot be kept in the data directory',
       )
     }
   }
@@ -125,7 +125,7 @@ class Trail implements Audit {
   /** Writes late entries to the log, so that they are found there meanwhile. */
   #log(records: readonly AuditRecord[], err: unknown): void {
     const { log } = this.#deps
-    log.warn({ err, entries: records.length }, 'the audit trail can not be written')
+    log.warn({ err, entries: records.length }, 'the audit trail cannot be written')
     for (const record of records) log.warn({ audit: record }, 'audit entry is late')
   }
 

@@ -238,7 +238,7 @@ export function advance(
 ): IncidentProgress {
   const allowed: readonly IncidentStatus[] = NEXT[from]
   if (!allowed.includes(to)) {
-    throw new AppError('invalid_transition', `an incident that is ${from} can not become ${to}`, {
+    throw new AppError('invalid_transition', `an incident that is ${from} cannot become ${to}`, {
       details: { from, to, allowed },
     })
   }

@@ -90,7 +90,7 @@ export function createCold({ store, partitions, exclusive, afterDays, checkS3, l
     work: () => round(),
     firstMs: 0,
     pauseMs: ROUND_MS,
-    onError: (error) => log.warn({ err: error }, 'cold storage could not be looked at'),
+    onError: (error) => log.warn({ err: error }, 'cold storage could not be checked'),
   })
 
   return {

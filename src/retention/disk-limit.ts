@@ -94,14 +94,14 @@ export function createDiskLimit({ limit, disk, partitions, policy }: DiskLimitDe
     const percent = (part: number): number => Math.round((part / bytes) * 100)
     const nothingDropped =
       `the disk is ${percent(usedBytes)} % full, above MAX_DISK=${percent(mostBytes)}%, and events take ` +
-      `${percent(ownBytes)} % of it: others fill it, so no events are dropped`
+      `${percent(ownBytes)} % of it: other files fill it, so no events are dropped`
     return { dropped: [], nothingDropped }
   }
 }
 
 const NOTHING: Outcome = { dropped: [], nothingDropped: null }
 const ONLY_TODAY =
-  'MAX_DISK is exceeded by what arrived today, which stays: raise MAX_DISK, or send less'
+  'MAX_DISK is exceeded by the events of today, which are not dropped: raise MAX_DISK, or send less'
 
 /**
  * ClickHouse needs some MiB of disk to store one row. When a start fails with less free space, the

@@ -18,7 +18,7 @@ export const ACCOUNT_SETTINGS = {
   dataKey: secret(
     'DATA_KEY',
     32,
-    'seals secrets that the database holds, such as keys of second factors; unset = generated once and kept in ' +
+    'encrypts secrets in the database, such as keys of second factors; unset = generated once and kept in ' +
       'DATA_DIR, or derived from JWT_SECRET where instances share a database',
   ),
   accessTokenExpireMinutes: integer(

@@ -424,12 +424,12 @@ function watchAlerting(registry: Registry, readers: GaugeReaders): void {
   })
   gauge(
     'alert_rules_unknown',
-    'Alert rules whose questions fail; 0 on instances that do not evaluate',
+    'Alert rules whose queries fail; 0 on instances that do not evaluate',
     readers.alertRulesUnknown,
   )
   gauge(
     'alert_rules_cut',
-    'Alert rules that have more groups than they follow; 0 on instances that do not evaluate',
+    'Alert rules that have more groups than are tracked; 0 on instances that do not evaluate',
     readers.alertRulesCut,
   )
   gauge(

@@ -212,7 +212,7 @@ function deadLettersOf(
   const block = readBlock(bytes)
   if (block === null) {
     const copies = Math.max(1, records.find((record) => record.seq === seq)?.landingRows ?? 1)
-    const message = `the store refused a block that can not be read${keptIn}`
+    const message = `the store refused a block that cannot be read${keptIn}`
     return [{ copies, source: '', raw: '', message }]
   }
   return Array.from({ length: block.rows }, (_, row) => {

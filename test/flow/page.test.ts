@@ -362,7 +362,7 @@ async function explore(
   await page.click('[aria-label="Show as"] [aria-label=table]')
   await page.waitForSelector('.table-head:has-text("source")')
   await page.hover('.table-head span:has-text("host")')
-  await page.click('[aria-label="Take away the column host"]')
+  await page.click('[aria-label="Remove the column host"]')
   await page.waitForSelector('.table-head:not(:has-text("host"))')
   t.same(await axe(page), [])
   await page.click('[aria-label="Show as"] [aria-label=JSON]')
@@ -671,7 +671,7 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   const record = await page.inputValue('.letters textarea')
   await page.fill('.letters textarea', '{')
   await page.click('.letters li:has(textarea) >> text=Replay')
-  await page.waitForSelector('.notice:has-text("Left as they are: 1"):has([href$="#circle-alert"])')
+  await page.waitForSelector('.notice:has-text("Skipped: 1"):has([href$="#circle-alert"])')
   t.equal(await page.inputValue('.letters textarea'), '{', 'what is typed stays')
   await page.fill(
     '.letters textarea',
@@ -812,7 +812,7 @@ async function narrow(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.waitForSelector('.fields .value')
   t.ok(await page.isVisible('.events .row >> nth=0'), 'and is there below the fields')
   t.comment('log-out')
-  await page.click('[aria-label="Theme, keys and log-out"]')
+  await page.click('[aria-label="Theme, keys and logout"]')
   await page.click('text=Log out')
   await page.waitForSelector('.log-in')
 }

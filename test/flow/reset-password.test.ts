@@ -112,7 +112,7 @@ void test('the operator removes a second factor, with the service running and st
   await service.stop()
   t.match(await reset(), { code: 0, stdout: said })
   service = await startService(t, { ...env, DATA_KEY: 'another key than the data directory has' })
-  const told = /"channels":\["hook"\].*notification channels were sealed with another DATA_KEY/
+  const told = /"channels":\["hook"\].*notification channels were encrypted with another DATA_KEY/
   t.match(service.log(), told)
   t.notMatch(service.log(), 'second factors were sealed', 'there is none')
   const { get } = await logIn(service)

@@ -156,8 +156,8 @@ function warnOfUnreadable(secondFactors: SecondFactors, log: Log): void {
   if (users.length > 0)
     log.error(
       { count: users.length, users: users.slice(0, 20) },
-      `second factors were sealed with another DATA_KEY, and no code of an app is taken for them: ${CHANGED_KEY_HINT}, or have ` +
-        'them removed (npm run reset-second-factor); recovery codes work',
+      `second factors were encrypted with another DATA_KEY, and codes of their apps do not work: ${CHANGED_KEY_HINT}, or ` +
+        'remove them (npm run reset-second-factor); recovery codes work',
     )
 }
 

@@ -248,7 +248,7 @@ async function boundedFetch(url: string, options: client.CustomFetchOptions): Pr
 }
 
 const failed = (cause?: unknown): AppError =>
-  new AppError('oidc_failed', 'the log-in at the provider failed or took too long: try again', {
+  new AppError('oidc_failed', 'the login at the provider failed or took too long: try again', {
     cause,
   })
 
@@ -263,10 +263,10 @@ function toAppError(error: unknown, { name }: OidcProvider, log: OidcDeps['log']
     oauth,
     message: error instanceof Error ? error.message : '',
   }
-  log.warn(fault, 'a log-in at a provider failed')
+  log.warn(fault, 'a login at a provider failed')
   const isAway = error instanceof TypeError || code === 'OAUTH_TIMEOUT' || isUnreachable(error)
   if (!isAway) return failed()
-  return new AppError('dependency_unavailable', 'the log-in provider does not answer', {
+  return new AppError('dependency_unavailable', 'the login provider does not answer', {
     details: { dependency: `oidc ${name}` },
     retryAfterS: 5,
   })

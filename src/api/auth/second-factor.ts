@@ -269,7 +269,7 @@ const invalidCode = (): AppError => new AppError('invalid_code', 'the code is wr
 const unreadableKey = (): AppError =>
   new AppError(
     'invalid_code',
-    'codes of the app can not be checked, because the key of this service was changed: use a recovery code, or ask an admin ' +
+    'codes of the app cannot be checked, because the key of this service was changed: use a recovery code, or ask an admin ' +
       'to remove the second factor',
   )
 const codeReused = (): AppError =>

@@ -220,10 +220,7 @@ async function checkedUser(deps: SessionDeps, email: string, password: string): 
   refusePassword(user, deps)
   if (!user.isActive) throw new AppError('account_disabled', 'the account is disabled')
   if ((user.temporaryUntilMs ?? Infinity) <= (deps.nowMs ?? Date.now)())
-    throw new AppError(
-      'password_expired',
-      'the password was to be changed, and is not good any more',
-    )
+    throw new AppError('password_expired', 'the temporary password has expired')
   return user
 }
 

@@ -72,7 +72,7 @@ const SpanExplanationSchema = Type.Object(
     ...ExplanationSchema.properties,
     before_from: Type.String({
       format: 'date-time',
-      description: 'beginning of the time before, which is as long',
+      description: 'beginning of the equally long time before',
     }),
     total_before: Count,
     total_during: Count,
@@ -106,7 +106,7 @@ const UsualReply = Type.Object(
         low: Type.Number({ description: 'of the 99 % interval' }),
         high: Type.Number(),
       }),
-      { description: 'ascending; those whose past is too short are left out' },
+      { description: 'ascending; bars with too little history are left out' },
     ),
     anomalies: Type.Array(AnomalySchema, {
       description: 'the newest first, at most 50; parts of wider ones are left out',
@@ -289,9 +289,9 @@ export const aiInsightRoutes = [
     id: 'usual',
     method: 'get',
     path: '/api/ai-insights/usual',
-    summary: 'What the past lets expect of a query over time, and the anomalies in it',
+    summary: 'The expected counts of a query over time, and its anomalies',
     description:
-      'The seasonal baseline that anomalies are judged by, for the bars of a histogram. Queries by source, application, severity ' +
+      'The seasonal baseline of the anomaly detection, for the bars of a histogram. Queries by source, application, severity ' +
       'or priority, and template have one; of others, and without a day of the same kind to learn from, `bars` is empty.',
     role: 'viewer',
     question: 'search',
@@ -308,7 +308,7 @@ export const aiInsightRoutes = [
     path: '/api/ai-insights/explain',
     summary: 'The templates, sources and hosts that explain what changed in a time range',
     description:
-      "Counts the occurrences of the query's events in the range and in the time before, which is as long. `explains` is the share of " +
+      "Counts the occurrences of the query's events in the range and in the equally long time before. `explains` is the share of " +
       'the change that a template, source or host makes up; at most five of each: those that have notably more errors ' +
       '(`has_more_errors`), then the others, each the greatest first.',
     role: 'viewer',

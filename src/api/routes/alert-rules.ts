@@ -27,12 +27,13 @@ const RuleSchema = Type.Object(
     state: Type.Union(
       ['disabled', 'unknown', 'firing', 'ok'].map((name) => Type.Literal(name)),
       {
-        description: 'unknown: it can not be evaluated now, so nothing fires and nothing resolves',
+        description: 'unknown: it cannot be evaluated now, so nothing fires and nothing resolves',
       },
     ),
     firing: Type.Integer({ minimum: 0, description: 'alerts of the rule that fire' }),
     evaluated_at: Type.Union([Timestamp, Type.Null()], {
-      description: 'what arrived before this time was judged; null when it is not known',
+      description:
+        'messages that arrived before this time are evaluated; null when it is not known',
     }),
     problem: Type.Union([Type.String(), Type.Null()], {
       description: 'what keeps the rule, or some of its groups, from being evaluated',
@@ -71,13 +72,13 @@ const TransitionSchema = Type.Object(
       Type.Object({
         id: Type.String({
           description:
-            'what the receiver knows it by: `Idempotency-Key` of a webhook; the end of an alert has that of its beginning',
+            'the key by which receivers identify the alert: `Idempotency-Key` of a webhook; the end of an alert has that of its beginning',
         }),
         channel_id: Type.String(),
         outcome: Type.String({
           description:
-            'waiting: not tried yet; failed: is tried again; held: a silence or maintenance window keeps it back; sent; ' +
-            'refused: is not tried again; silenced: its alert resolved while it was kept back; dropped: too many waited',
+            'waiting: not tried yet; failed: is tried again; held: a silence or maintenance window holds it back; sent; ' +
+            'refused: is not tried again; silenced: its alert resolved while it was held; dropped: the queue was full',
         }),
         attempts: Type.Integer({ minimum: 0 }),
         last_attempt_at: Type.Union([Timestamp, Type.Null()]),
@@ -177,7 +178,7 @@ const BacktestSchema = Type.Object(
     from: Timestamp,
     until: Timestamp,
     is_complete: Type.Boolean(),
-    every_s: Type.Integer({ description: 'seconds between two times that were judged' }),
+    every_s: Type.Integer({ description: 'seconds between two evaluations' }),
     firing: Type.Integer({ minimum: 0, description: 'how often a group began to fire' }),
     groups: Type.Integer({ minimum: 0, description: 'groups with transitions among those shown' }),
     left_out: Type.Integer({ minimum: 0, description: 'counts of groups beyond `max_groups`' }),
@@ -214,10 +215,10 @@ export const alertRuleRoutes = [
     id: 'importAlertRules',
     method: 'post',
     path: '/api/alert-rules/import',
-    summary: 'Takes over exported alert rules',
+    summary: 'Imports exported alert rules',
     description:
       'A rule with the name of an existing one replaces it. Of several rules with one name, the first replaces the oldest, ' +
-      'and so on. When one of them is wrong, none is taken over.',
+      'and so on. When one of them is wrong, none is imported.',
     role: 'manager',
     bodyBytes: 8 * 1024 * 1024,
     body: RuleExport,
@@ -291,7 +292,7 @@ export const alertRuleRoutes = [
     path: '/api/alert-rules/backtest',
     summary: 'What a rule would have done in the last days',
     description:
-      'Judges stored events as the rule would have judged them. Times shorter than a minute are judged once a minute. It ' +
+      'Evaluates stored events as the rule would have. A rule with a shorter interval than a minute is evaluated once a minute. It ' +
       'stops after 25 seconds: `is_complete` is false then, and `until` says how far it came.',
     role: 'viewer',
     bodyBytes: RECORD_BYTES,

@@ -131,7 +131,7 @@ export const analyticsRoutes = [
       'those in ClickHouse, as occurrences of events or as dead letters. `difference` is what is missing; negative when more is ' +
       'stored than was acknowledged, as after a reply that was lost with its instance. `waiting` messages are ' +
       'acknowledged and not in ClickHouse yet; `until` is before the oldest of them. `since` is at most 24 h ago: a start of ' +
-      'an instance and each deletion of events or dead letters begins anew. All who ask get one report, which is made anew after 5 s, or after 20 ' +
+      'an instance and each deletion of events or dead letters restarts it. All callers get the same report, which is renewed after 5 s, or after 20 ' +
       'times as long as it took to count.',
     role: 'viewer',
     question: 'rollup',

@@ -18,7 +18,7 @@ const ChannelSchema = Type.Object(
     name: Type.String(),
     enabled: Type.Boolean(),
     type: Type.Union([Type.String(), Type.Null()], {
-      description: 'null: it was sealed with another key, and has to be entered anew',
+      description: 'null: it was encrypted with another key, and must be entered again',
     }),
     url: Type.Union([Type.String(), Type.Null()], { description: 'null where it is a secret' }),
     has_secret: Type.Boolean(),
@@ -128,7 +128,7 @@ export const notificationChannelRoutes = [
           outcome: 'refused',
           status: null,
           latency_ms: 0,
-          error: 'its secret has to be entered anew',
+          error: 'its secret must be entered again',
           request: null,
         }
       const transition = sample()

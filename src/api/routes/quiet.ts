@@ -42,7 +42,7 @@ const WindowSchema = Type.Object(
   {
     ...DocumentFields,
     ...WindowFields.properties,
-    is_open: Type.Boolean({ description: 'whether it keeps notices back now' }),
+    is_open: Type.Boolean({ description: 'whether it holds notices back now' }),
   },
   { title: 'MaintenanceWindow' },
 )
@@ -54,7 +54,7 @@ export const quietRoutes = [
     id: 'previewSilence',
     method: 'post',
     path: '/api/silences/preview',
-    summary: 'The alerts whose notices matchers would keep back',
+    summary: 'The alerts whose notices matchers would hold back',
     role: 'viewer',
     bodyBytes: RECORD_BYTES,
     body: Type.Object({ matchers: Matchers }, { additionalProperties: false }),
@@ -136,7 +136,7 @@ export const quietRoutes = [
     },
     texts: {
       create:
-        'It keeps notices back like a silence, each week, from `from` to `to` by the clock of its zone.',
+        'It holds notices back like a silence, each week, from `from` to `to` by the clock of its zone.',
     },
     documents: ({ maintenanceWindows }) => maintenanceWindows,
     toGiven: (fields) => fields,

@@ -49,7 +49,7 @@ export const AnomalySchema = Type.Object({
   }),
   gravity: Type.Number({
     description:
-      'how much it matters: the score times how severe and how large it is; with its group it decides on an alert',
+      'how important it is: the score times factors for severity and size; with its group it decides on an alert',
   }),
   part_of: OrNull(
     Type.String({

@@ -55,7 +55,7 @@ export function Health() {
       <Problem of={health} />
       {health.value !== null && <Checks reply={health.value} />}
       <section class="card flush">
-        <h2>What came in since the start, by protocol and source</h2>
+        <h2>Received since the start, by protocol and source</h2>
         <Problem of={collectors} />
         {collectors.value !== null && <Collectors all={collectors.value} />}
       </section>

@@ -26,7 +26,7 @@ export function Sessions() {
     <>
       <OwnFactor onChanged={list.reload} />
       <p class="line above-table">
-        <button onClick={() => end('/api/auth/sessions', 'Only this session goes on.')}>
+        <button onClick={() => end('/api/auth/sessions', 'All other sessions have ended.')}>
           End all others
         </button>
       </p>

@@ -44,7 +44,7 @@ export function Storage() {
     <>
       <Limits reply={loaded.value} />
       <section class="card flush">
-        <h2>Stored, by how long it is kept</h2>
+        <h2>Stored, by retention</h2>
         <Stored reply={loaded.value} />
       </section>
     </>

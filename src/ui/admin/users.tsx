@@ -44,7 +44,7 @@ export function Users() {
             <tr>
               <th>E-mail</th>
               <th>Role</th>
-              <th>Last log-in</th>
+              <th>Last login</th>
               <th>Second factor</th>
               <th>May log in</th>
               <th>
@@ -99,7 +99,7 @@ function Line({ person, onChange }: LineProps) {
           onSure={(chosen) =>
             onChange(
               call(`${path}/role`, { method: 'PUT', json: { role: chosen } }),
-              `${email} is ${chosen} from the next log-in on.`,
+              `${email} is ${chosen} from the next login on.`,
             )
           }
         />
@@ -133,7 +133,7 @@ function Line({ person, onChange }: LineProps) {
             onChange={() =>
               onChange(
                 call(path, { method: 'PATCH', json: { is_active: !person.is_active } }),
-                person.is_active ? `${email} is shut out.` : `${email} may log in again.`,
+                person.is_active ? `${email} can no longer log in.` : `${email} can log in again.`,
               )
             }
           />
@@ -185,7 +185,7 @@ function NewUser({ onClose, onMade }: NewUserProps) {
           ))}
         </select>
       </label>
-      <p class="note">The first log-in asks for a password of their own.</p>
+      <p class="note">The first login asks for a password of their own.</p>
     </FormDialog>
   )
 }

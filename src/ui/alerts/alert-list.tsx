@@ -165,7 +165,7 @@ function Line({ alert, rule, onChange }: LineProps) {
           <a
             class="button"
             href={pathWith('/alerts/quiet', { silence: silenceOf(alert) })}
-            title="Tell nobody for a while"
+            title="Mute for a while"
           >
             Silence
           </a>

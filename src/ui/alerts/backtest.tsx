@@ -61,9 +61,9 @@ export function Backtest({ fields }: { readonly fields: Fields }) {
       <h2>Back-test</h2>
       <p class="line">
         <button onClick={run} disabled={isBusy}>
-          {isBusy ? 'Judging …' : 'Judge the last 7 days'}
+          {isBusy ? 'Back-testing …' : 'Back-test the last 7 days'}
         </button>
-        {isChanged && <span class="note">The rule has changed since it was judged.</span>}
+        {isChanged && <span class="note">The rule was changed after this back-test.</span>}
         {found !== null && (
           <span role="status">
             It would have fired {found.firing === 1 ? 'once' : `${count(found.firing)} times`}
@@ -88,7 +88,7 @@ export function Backtest({ fields }: { readonly fields: Fields }) {
             ))}
           </ol>
           <p class="note">
-            Judged every {duration(found.every_s * 1000)}, on events counted when they arrived;{' '}
+            Evaluated every {duration(found.every_s * 1000)}, on events counted when they arrived;{' '}
             {counted(found.transition_count, 'change')} in all
           </p>
         </>

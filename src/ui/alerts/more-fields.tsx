@@ -14,7 +14,7 @@ const PLACEHOLDERS = { group_wait: '10s', group_interval: '5m', repeat: '4h' } a
 const LABELS = {
   group_wait: 'The first message waits',
   group_interval: 'Between two messages',
-  repeat: 'Told again after, or never',
+  repeat: 'Repeated after, or never',
 } as const satisfies Partial<Record<keyof Notify, string>>
 type Time = keyof typeof LABELS
 const TIMES: readonly Time[] = ['group_wait', 'group_interval', 'repeat']
@@ -24,8 +24,8 @@ const FOLDED = ['group_by', 'n_of_m', 'opens', 'time'] as const
 const TEXTS = {
   for: { label: 'Only after', placeholder: '0s' },
   keep_firing_for: { label: 'Resolves after calm for', placeholder: '5m' },
-  every: { label: 'Judged every', placeholder: '10s' },
-  max_age: { label: 'Not what was older on arrival than', placeholder: '1h' },
+  every: { label: 'Evaluated every', placeholder: '10s' },
+  max_age: { label: 'Without messages older on arrival than', placeholder: '1h' },
   owner: { label: 'Owner', placeholder: 'a team' },
   runbook: { label: 'Runbook', placeholder: 'https://…' },
   note: { label: 'Note', placeholder: '' },
@@ -89,7 +89,7 @@ export function MoreFields({ fields, onChange }: MoreFieldsProps) {
             onChange(checked ? { ...rest, time: 'event' } : rest)
           }}
         />{' '}
-        Messages count by their own time, and not by that of their arrival
+        Messages count by their own time instead of their arrival
       </label>
       {fields.notify !== undefined && (
         <NotifyTimes
@@ -143,7 +143,7 @@ const NotifyTimes = ({ notify, onChange }: NotifyTimesProps) => (
         checked={notify.on_resolve !== false}
         onChange={({ currentTarget: { checked } }) => onChange({ ...notify, on_resolve: checked })}
       />{' '}
-      Tells that it resolved
+      Notifies when it resolved
     </label>
   </>
 )

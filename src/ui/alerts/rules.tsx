@@ -42,7 +42,7 @@ export function Rules() {
                 <th>Rule</th>
                 <th>State</th>
                 <th>Fires at</th>
-                <th>Judged to</th>
+                <th>Evaluated to</th>
                 <th>On</th>
               </tr>
             </thead>
@@ -70,7 +70,7 @@ export function Rules() {
                         role="switch"
                         checked={rule.enabled !== false}
                         disabled={!may('manager')}
-                        aria-label={`${rule.name} is looked at`}
+                        aria-label={`${rule.name} is evaluated`}
                         onChange={() => toggle(rule)}
                       />
                     </label>

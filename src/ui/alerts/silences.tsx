@@ -47,7 +47,7 @@ export function SilenceTable({ list, onEdit, onChange }: SilenceTableProps) {
   if (list.error !== null) return <Problem of={list} />
   if (list.items === null) return null
   if (list.items.length === 0)
-    return <p class="note">None. Alerts fire as before under a silence; only nobody is told.</p>
+    return <p class="note">None. Alerts still fire during a silence, but nobody is notified.</p>
   /** The id of a rule is replaced by its name. */
   const withName = ({ field, op, value }: Matcher): Matcher => {
     const rule = field === 'rule_id' ? rules.value?.items.find(({ id }) => id === value) : undefined
@@ -118,7 +118,7 @@ function Tools({ silence, onEdit, onChange }: ToolsProps) {
         {change}
         <ConfirmButton
           label="End …"
-          sure="End it: what fires is told"
+          sure="End it: firing alerts are notified"
           onSure={() => {
             const json = { matchers, reason, starts_at, ends_at: 'now' }
             onChange(call(path, { method: 'PUT', json }), 'It is over.')
@@ -232,7 +232,7 @@ function Preview({ matchers }: { readonly matchers: readonly Matcher[] }) {
     <p role="status">
       {value === null
         ? ' '
-        : `Means ${counted(value.firing, 'alert')} that ${value.firing === 1 ? 'fires' : 'fire'} now, and ${value.last_day} of the last 24 hours.`}
+        : `Matches ${counted(value.firing, 'alert')} that ${value.firing === 1 ? 'fires' : 'fire'} now, and ${value.last_day} of the last 24 hours.`}
     </p>
   )
 }

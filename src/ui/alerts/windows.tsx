@@ -36,7 +36,7 @@ export function WindowTable({ list, onEdit, onChange }: WindowTableProps) {
   if (list.error !== null) return <Problem of={list} />
   if (list.items === null) return null
   if (list.items.length === 0)
-    return <p class="note">None. A window keeps notices back each week.</p>
+    return <p class="note">None. A window holds notices back each week.</p>
   return (
     <div class="table-room bare">
       <table>

@@ -89,8 +89,8 @@ export function NothingFound({ run, onLine }: NothingFoundProps) {
         <>
           <p>
             {looser.length === 1
-              ? 'One clause keeps everything out.'
-              : 'Each of these clauses keeps something out.'}
+              ? 'One clause excludes everything.'
+              : 'Each of these clauses excludes something.'}
           </p>
           <ul class="looser">
             {looser.map(({ clause, line, total }) => (

@@ -34,7 +34,8 @@ export async function exportRun(
     const reply = await ask(exportPath(run, format), { signal: controller.signal })
     const { file, ending } = await read(reply, show)
     const rows = ENDING.exec(ending)?.[1]
-    if (rows === undefined) notice('The export broke off. Nothing is saved; try again.', 'problem')
+    if (rows === undefined)
+      notice('The export was interrupted. Nothing is saved; try again.', 'problem')
     else {
       save(file, `events.${format}`)
       notice(`Saved: ${counted(Number(rows), 'event')}, which is all.`)

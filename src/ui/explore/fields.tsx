@@ -112,7 +112,7 @@ function ClosedField(props: ClosedFieldProps) {
           class="quiet tiny"
           aria-pressed={isColumn}
           aria-label={`Column ${info.field}`}
-          title={isColumn ? 'Take away the column' : 'Show as a column'}
+          title={isColumn ? 'Remove the column' : 'Show as a column'}
           onClick={() => onColumn(info.field)}
         >
           <Icon name="columns-3" size={12} />

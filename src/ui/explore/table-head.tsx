@@ -19,8 +19,8 @@ export const TableHead = ({ columns, withDay, onColumn }: TableHeadProps) => (
         {name !== 'message' && (
           <button
             class="quiet tiny"
-            aria-label={`Take away the column ${name}`}
-            title="Take away the column"
+            aria-label={`Remove the column ${name}`}
+            title="Remove the column"
             onClick={() => onColumn(name)}
           >
             <Icon name="x" size={11} />

@@ -49,7 +49,7 @@ export function TemplateCounts({ run, runKey, onLine }: TemplateCountsProps) {
           <li key={id}>
             <button
               class="link-row"
-              title={`${counted(n, 'occurrence')}. A press asks for this template, with Alt for all others.`}
+              title={`${counted(n, 'occurrence')}. Click to filter by it, with Alt to exclude it.`}
               onClick={({ altKey }) => onLine((altKey ? without : only)(run.line, 'template', id))}
             >
               <span class="bar" style={{ width: `${(n / most) * 100}%` }} />

@@ -51,7 +51,7 @@ export function WhyPanel({ line, span, onClose }: WhyProps) {
         {value !== null && (
           <>
             <p>
-              <b>{count(value.total_during)}</b> occurrences; in the time before, which is as long,{' '}
+              <b>{count(value.total_during)}</b> occurrences; in the equally long time before,{' '}
               {count(value.total_before)}.
             </p>
             <p class="line">
@@ -59,7 +59,7 @@ export function WhyPanel({ line, span, onClose }: WhyProps) {
                 <Icon name="search" size={14} /> Zoom in
               </button>
             </p>
-            <p>This is what the change is made of:</p>
+            <p>The change consists of:</p>
             <Contributions explanation={value} line={line} />
           </>
         )}

@@ -4,7 +4,7 @@ import { zone } from '../lib/settings.js'
 import { day } from '../lib/time.js'
 import {
   isLearning,
-  NOT_JUDGED,
+  NOT_ANALYSED,
   subjectOf,
   type Anomaly,
   type Snapshot,
@@ -37,8 +37,8 @@ export function AnomalyTimeline({ snapshot, openId }: TimelineProps) {
     return (
       <p class="note">
         {isLearning(snapshot, 'anomalies')
-          ? NOT_JUDGED
-          : 'Nothing has happened that the past does not explain.'}
+          ? NOT_ANALYSED
+          : 'No anomalies: everything is as expected.'}
       </p>
     )
   const share = (ms: number): number =>

@@ -12,7 +12,7 @@ export type TemplateChange = Snapshot['emerging_templates'][number]
 export const isLearning = ({ learning }: Snapshot, what: string): boolean =>
   learning.some(({ finds }) => finds === what)
 
-export const NOT_JUDGED = 'Not judged yet: too little is known of the past.'
+export const NOT_ANALYSED = 'Not analysed yet: the history is too short.'
 
 /** Describes in words what an anomaly is about. */
 export function subjectOf({ scope, source, severity, template_text: text }: Anomaly): string {

@@ -15,7 +15,7 @@ import { When } from '../shell/when.js'
 import { AnomalyPanel } from './anomaly.js'
 import { AnomalyTimeline } from './anomaly-timeline.js'
 import { ForecastChart } from './forecast.js'
-import { isLearning, NOT_JUDGED, type Snapshot, type TemplateChange } from './insight-answers.js'
+import { isLearning, NOT_ANALYSED, type Snapshot, type TemplateChange } from './insight-answers.js'
 import { Problem } from '../shell/problem.js'
 
 const HOUR_MS = 3_600_000
@@ -42,7 +42,7 @@ export function Insights() {
   const compute = (): void =>
     void act(
       call(pathWith('/api/ai-insights/snapshot/refresh', { at: iso }), { method: 'POST' }),
-      'The analysis is new.',
+      'The analysis was updated.',
     ).then(() => setAsked((n) => n + 1))
   return (
     <main class="screen insights">
@@ -148,7 +148,7 @@ const Parts = ({ snapshot, openId }: PartsProps) => (
         {snapshot.emerging_templates.length === 0 && (
           <p class="note">
             {isLearning(snapshot, 'new_templates')
-              ? NOT_JUDGED
+              ? NOT_ANALYSED
               : 'None is new, has come back, grown or vanished.'}
           </p>
         )}

@@ -82,7 +82,7 @@ export function Live() {
           <div class="found empty">
             <Icon name="activity" size={22} />
             <h2>Waiting for events</h2>
-            <p>What is stored from now on shows here. What was stored before is in Explore.</p>
+            <p>New events appear here. Earlier ones are in Explore.</p>
           </div>
         ) : isByTemplate ? (
           <TemplateLines items={buffer.items} matched={buffer.matched} />

@@ -112,7 +112,7 @@ function Tools({ name, panels, reload }: ToolsProps) {
   return (
     <p class="line dashboard-tools">
       <span class="note">
-        Panels are views saved in Explore. A press on a title shows what is behind it.
+        Panels are views saved in Explore. A click on a title opens its events.
       </span>
       {shown.length > 0 && (
         <a class="button" download={`${name}.json`} href={fileOf(shown)}>

@@ -20,7 +20,7 @@ const LOCAL: Ways = { password: true, providers: [] }
 /** Why a login at a provider failed, or why the user must log in again, by code. */
 const FAULTS: Readonly<Record<string, string>> = {
   log_in: 'Your session has ended. Log in, and you are back where you were.',
-  oidc_failed: 'The log-in at the provider failed or took too long. Try again.',
+  oidc_failed: 'The login at the provider failed or took too long. Try again.',
   role_missing: 'The provider gives you no role here. Ask who runs this service.',
   account_disabled: 'Your account is disabled.',
   email_conflict: 'Another account has your e-mail. Ask who runs this service.',
@@ -43,7 +43,7 @@ export function LogIn() {
         </h1>
         {fault !== '' && (
           <p class="problem" role="alert">
-            <Icon name="circle-alert" /> {FAULTS[fault] ?? 'The log-in failed. Try again.'}
+            <Icon name="circle-alert" /> {FAULTS[fault] ?? 'The login failed. Try again.'}
           </p>
         )}
         {providers.map(({ name, title, path }) => (

@@ -42,7 +42,7 @@ export function TopBar({ title, children }: TopBarProps) {
       >
         {(close) => <ZoneChoices close={close} />}
       </Menu>
-      <Menu label="Theme, keys and log-out" face={<Icon name="user" />} class="quiet square">
+      <Menu label="Theme, keys and logout" face={<Icon name="user" />} class="quiet square">
         {(close) => <UserChoices close={close} />}
       </Menu>
     </header>

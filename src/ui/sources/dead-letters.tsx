@@ -85,8 +85,8 @@ export function DeadLetters() {
   const replay = (body: object): void => {
     call<ReplayReply>('/api/monitoring/dead-letters/replay', { method: 'POST', json: body }).then(
       ({ replayed, failed, skipped }) => {
-        const why = 'They are cut short or no JSON object, or their source does not take them'
-        const left = skipped === 0 ? '' : ` Left as they are: ${skipped}. ${why}.`
+        const why = 'They are truncated or no JSON object, or their source does not accept them'
+        const left = skipped === 0 ? '' : ` Skipped: ${skipped}. ${why}.`
         notice(
           `${replayed} stored, ${failed} refused again.${left}`,
           failed + skipped > 0 ? 'problem' : 'done',
@@ -119,10 +119,7 @@ const Group = ({ reason, letters, onReplay }: GroupProps) => (
       <span class="note">
         {counted(letters.length, 'message')} of {sourcesOf(letters)}
       </span>
-      <button
-        onClick={() => onReplay({ reason: [reason] })}
-        title="Take them in once more, as they are"
-      >
+      <button onClick={() => onReplay({ reason: [reason] })} title="Replay them unchanged">
         <Icon name="undo-2" size={14} /> Replay all
       </button>
     </header>
@@ -184,7 +181,7 @@ function LetterItem({ letter, onReplay }: LetterItemProps) {
         {raw !== null && (
           <>
             {edited === null ? (
-              <button class="quiet" onClick={() => setEdited(raw)} title="Mend it, then replay it">
+              <button class="quiet" onClick={() => setEdited(raw)} title="Edit it, then replay it">
                 Edit
               </button>
             ) : (
@@ -192,7 +189,7 @@ function LetterItem({ letter, onReplay }: LetterItemProps) {
                 Cancel
               </button>
             )}
-            <button class="quiet" onClick={() => onReplay(edited)} title="Take it in once more">
+            <button class="quiet" onClick={() => onReplay(edited)} title="Replay it">
               <Icon name="undo-2" size={14} /> Replay
             </button>
           </>

@@ -76,7 +76,7 @@ export function Keys() {
                 <td class="number">
                   <ConfirmButton
                     label="End …"
-                    sure="End it: what sends with it is refused"
+                    sure="Delete it: senders that use it are refused"
                     onSure={() => void end(key)}
                   />
                 </td>

@@ -50,7 +50,11 @@ export function SourceTable(props: SourceTableProps) {
     const path = `/api/sources/${encodeURIComponent(name)}/toggle`
     call(pathWith(path, { enabled: !enabled }), { method: 'POST' }).then(
       () => {
-        notice(enabled ? `Events of ${name} are dropped from now on.` : `${name} is taken again.`)
+        notice(
+          enabled
+            ? `Events of ${name} are dropped from now on.`
+            : `Events of ${name} are stored again.`,
+        )
         onChanged()
       },
       (error: unknown) => notice(messageOf(error), 'problem'),
@@ -149,7 +153,7 @@ function Line(props: LineProps) {
               type="checkbox"
               role="switch"
               checked={source.enabled}
-              aria-label={`Take events of ${name}`}
+              aria-label={`Store events of ${name}`}
               onChange={onToggle}
             />
           </label>

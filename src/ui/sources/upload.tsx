@@ -45,7 +45,7 @@ function eventsOf({ source_name: source, time_span: span }: UploadReply): string
 function problemOf(chosen: File, count: number): string {
   if (chosen.size > MOST_BYTES)
     return 'A file may have 10 MB at most; send a larger one to the collector.'
-  return count > 1 ? `Files are taken in one at a time: ${chosen.name} is the first.` : ''
+  return count > 1 ? `Files are uploaded one at a time: ${chosen.name} is the first.` : ''
 }
 
 /**
@@ -99,7 +99,7 @@ export function Upload() {
   }, [])
   return (
     <section class={`upload ${isOver ? 'over' : ''}`}>
-      <h2>Or take in a file</h2>
+      <h2>Or upload a file</h2>
       <label class="button">
         <Icon name="upload" size={14} /> Choose a file
         <input
@@ -131,7 +131,7 @@ export function Upload() {
             of the source <input name="source" required defaultValue={stemOf(file.name)} />
           </label>
           <button class="primary" disabled={isBusy}>
-            {isBusy ? 'Taking it in …' : 'Take it in'}
+            {isBusy ? 'Uploading …' : 'Upload'}
           </button>
         </form>
       )}

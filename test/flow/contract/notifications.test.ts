@@ -436,7 +436,7 @@ t.test('a channel is tested, and its secret is in no reply', { buffered: true },
   const here = `PUT /api/notification-channels/${id}`
   t.match(
     await faultOf({ type: 'webhook', url: 'https://elsewhere.example/' }, here),
-    [422, 'target.secret', /anew/],
+    [422, 'target.secret', /again/],
     'it does not go to another host',
   )
   const pager = await channel({ type: 'pagerduty', secret: 'unseen key', url: `${url}/a` })

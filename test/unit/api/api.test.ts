@@ -260,7 +260,7 @@ t.test('every wrong body field is named, an unknown one too, and nothing is coer
   ]) {
     const half = await send(text)
     t.match(half, { status: 422 }, text)
-    t.match(half.details['errors'], [{ message: 'a text holds half of a surrogate pair' }])
+    t.match(half.details['errors'], [{ message: 'a text has a lone surrogate' }])
   }
   const whole = await send('{"title":"\\ud83d\\ude00"}')
   t.match(whole.details['errors'], [{ path: 'event_ids' }], 'a whole pair is a character')

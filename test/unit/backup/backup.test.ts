@@ -92,7 +92,7 @@ void test('only a whole backup that fits is restored, and nothing is left behind
     return dir
   }
   const text = (dir: string): string => readFileSync(manifestOf(dir), 'utf8')
-  await refused(/no whole backup/, tempDir(t))
+  await refused(/no complete backup/, tempDir(t))
   await refused(
     /a\.bin of the backup is damaged/,
     await changed((dir) => writeFileSync(join(dir, 'clickhouse/data/a.bin'), 'some rowz')),

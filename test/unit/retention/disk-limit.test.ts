@@ -54,7 +54,7 @@ void test('the oldest day of the shortest retention goes first, and today stays'
   t.same(await drop(), ['events 99-7', 'event_occurrences 99-7'])
   t.same(await drop(), ['dead_letters 97-null'])
   t.same(await drop(), ['events 98-0'])
-  t.match(await drop(), /exceeded by what arrived today, which stays/)
+  t.match(await drop(), /exceeded by the events of today, which are not dropped/)
 })
 
 void test('a share of the disk of a server is not held, and the log says so', async (t) => {
@@ -85,6 +85,6 @@ void test('events are dropped for others down to half of the limit, and no furth
   t.same(await full(), ['events 98-7'])
   t.equal(
     await full(),
-    'the disk is 96 % full, above MAX_DISK=80%, and events take 40 % of it: others fill it, so no events are dropped',
+    'the disk is 96 % full, above MAX_DISK=80%, and events take 40 % of it: other files fill it, so no events are dropped',
   )
 })
