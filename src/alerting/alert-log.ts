@@ -55,10 +55,7 @@ export const LoggedTransition = Type.Object({
   runbook: Type.Optional(Type.String()),
   /** The channels of the rule, by id. */
   channels: Type.Optional(Type.Array(Type.String())),
-  /**
-   * Channels that got a notice of the alert and were removed from the rule since; they still get
-   * the notice of its end.
-   */
+  /** Channels that got a notice of the alert and were removed from the rule since; they still get the notice of its end. */
   formerChannels: Type.Optional(Type.Array(Type.String())),
   /** Channels that were added while the alert fires; they get a notice of it. */
   newChannels: Type.Optional(Type.Array(Type.String())),

@@ -54,9 +54,7 @@ interface AlertingDeps extends WatermarkDeps {
   readonly smtp: Smtp | null
 }
 
-/**
- * Builds the alert rules, the log of their transitions and their evaluation, which `start` begins.
- */
+/** Builds the alert rules, the log of their transitions and their evaluation, which `start` begins. */
 export function createAlerting(deps: AlertingDeps) {
   const { entities, store, state, log, context, alerts } = deps
   const ruleRecords = entities.collection<Rule>('alert_rule', RuleDoc)

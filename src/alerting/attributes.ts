@@ -140,10 +140,7 @@ export const sizeOf = ({ keys, thresholds }: AttributeLists): number =>
 const NAMES = String.raw`splitByChar('\x01', attribute_names)`
 const VALUES = String.raw`splitByChar('\x01', attribute_values)`
 
-/**
- * SQL of a text for each row of `events`. `3,1:7` means that the row has value 3, and k = 7 for the
- * first path.
- */
+/** SQL of a text for each row of `events`. `3,1:7` means that the row has value 3, and k = 7 for the first path. */
 export const attributesSql = ({ keys, paths, thresholds }: AttributeLists): Condition =>
   bound('attribute', (bind) => {
     const found: string[] = []

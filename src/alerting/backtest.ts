@@ -51,14 +51,13 @@ export const createBacktest =
     let atMs = fromMs
     let chunkMs = chunkOf(plan)
     const longestMs = Math.min(DAY_MS, MAX_CHUNK_SLOTS * plan.everyMs)
-    // Anomalies have no window that reaches back before the range.
+    // Of the past, anomalies count only while they last, so none is read from before the range.
     if (plan.rule.fields.kind.type !== 'anomaly') await read(fromMs - plan.spanMs, fromMs)
     while (atMs < endMs && performance.now() < until) {
       const nextMs = Math.min(endMs, atMs + chunkMs)
       const begunMs = performance.now()
       await read(atMs, nextMs)
-      // A query that took less than a second reads little, so the next one may cover a longer
-      // range.
+      // A query that took less than a second reads little, so the next one may cover a longer range.
       const isQuick = performance.now() - begunMs < SECOND_MS
       if (isQuick && 2 * chunkMs <= longestMs) chunkMs *= 2
       for (const one of tracked.evaluate(nextMs, known)) {

@@ -19,7 +19,7 @@ export interface Waiting {
   attempts: number
   /** The time of the next attempt after a failure; 0 before the first attempt. */
   retryMs: number
-  /** The name of the silence or rule that holds the notice back; null for none. */
+  /** What holds the notice back, as text: its kind, id and reason; null for nothing. */
   heldBy: string | null
   /** The silences are checked again at this time. */
   heldUntilMs: number
@@ -30,10 +30,7 @@ export interface Waiting {
 }
 
 export interface QueueLimits {
-  /**
-   * When several alerts share one message: never, only after the rate limit was reached, or
-   * whenever they are due together.
-   */
+  /** When several alerts share one message: never, only after the rate limit was reached, or whenever they are due together. */
   readonly digests: 'never' | 'behind' | 'always'
   readonly perMinute: number
 }

@@ -22,9 +22,7 @@ const Url = Type.String({
   examples: ['https://hooks.example.com/alerts'],
 })
 const Secret = Type.String({ minLength: 1, maxLength: 2_000, description: 'in no reply' })
-/**
- * The schema of a secret. A change of a channel may omit it when one is stored for the same host.
- */
+/** The schema of a secret. A change of a channel may omit it when one is stored for the same host. */
 const needed = (schema: typeof Secret, says: string) =>
   Type.Optional(Type.String({ ...schema, description: `${says}; in no reply` }))
 const closed = { additionalProperties: false }

@@ -13,9 +13,7 @@ export interface Count {
 
 export interface CountDeps {
   readonly store: Pick<Store, 'query' | 'isSharded'>
-  /**
-   * Replaces names in a query by what they stand for now, such as an application by its sources.
-   */
+  /** Replaces names in a query by what they stand for now, such as an application by its sources. */
   readonly resolve: (query: Query) => Query
   readonly redirects: () => Redirects
   /** The anomalies that began since then, by descending gravity. */

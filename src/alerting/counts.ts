@@ -84,10 +84,7 @@ const deadSql = statement<
 >('alert_dead_counts')
 
 const DEFAULT_AGE_MS = HOUR_MS
-/**
- * The longest time between the first occurrence of an event and a repeat: the maximum of the
- * deduplication window.
- */
+/** The longest time between the first occurrence of an event and a repeat: the maximum of the deduplication window. */
 const MAX_REPEAT_MS = DAY_MS
 /** The most conditions of a query, because ClickHouse limits the size of a statement. */
 const CONDITIONS_AT_ONCE = 100
@@ -313,10 +310,7 @@ function sharesOf(requests: readonly Indexed[]): readonly (readonly Indexed[])[]
 interface Question {
   readonly statement: typeof eventsSql
   readonly params: Params
-  /**
-   * Whether the query reads `repeat_arrivals`. It is skipped when the query before found no
-   * repeats.
-   */
+  /** Whether the query reads `repeat_arrivals`. It is skipped when the query before found no repeats. */
   readonly isOfRepeats: boolean
 }
 

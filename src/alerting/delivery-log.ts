@@ -130,10 +130,7 @@ function createRecorder(store: Pick<Store, 'insertRows'>, log: Log) {
   let writing: Promise<void> | null = null
   const closing = new AbortController()
   const { signal } = closing
-  /**
-   * Inserts the pending rows, and after an error the same rows again. A row that is stored twice
-   * changes no result.
-   */
+  /** Inserts the pending rows, and after an error the same rows again. A row that is stored twice changes no result. */
   const write = async (): Promise<void> => {
     for (let failures = 0; pending.length > 0;) {
       const rows = pending.slice(0, ROWS_AT_ONCE)
@@ -158,10 +155,7 @@ function createRecorder(store: Pick<Store, 'insertRows'>, log: Log) {
     /** The records that are not stored yet. */
     waiting: (): readonly DeliveryInsert[] => pending,
 
-    /**
-     * Queues the record of an attempt for insertion. An attempt whose record is lost is repeated
-     * after a restart.
-     */
+    /** Queues the record of an attempt for insertion. An attempt whose record is lost is repeated after a restart. */
     record(one: DeliveryRecord): void {
       if (pending.length >= MAX_PENDING) {
         log.warn({ notice: one.notice.id }, 'an attempt to send a notice was not recorded')

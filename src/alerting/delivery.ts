@@ -26,10 +26,7 @@ const TRIES_FOR_MS = DAY_MS
 const BACKOFF = { baseMs: SECOND_MS, maxMs: 15 * MINUTE_MS }
 /** A channel is failing after this many failed attempts, which take about half a minute. */
 const FAILING_ATTEMPTS = 5
-/**
- * With more notices than this in the queue, they are sent without samples and usual values, which
- * need queries.
- */
+/** With more notices than this in the queue, they are sent without samples and usual values, which need queries. */
 const BUSY_FROM = 20
 
 export interface DeliveryDeps {
@@ -65,10 +62,7 @@ interface QueueEntry {
 export class Deliveries {
   readonly #deps: DeliveryDeps
   readonly #signal: AbortSignal
-  /**
-   * The queues by channel. An empty queue is kept, because its rate limit needs the times of its
-   * last messages.
-   */
+  /** The queues by channel. An empty queue is kept, because its rate limit needs the times of its last messages. */
   readonly #queues = new Map<string, QueueEntry>()
   readonly #failing = new Map<string, FailingChannel>()
   /** The firing alerts whose notices are repeated, by id. */
@@ -120,8 +114,7 @@ export class Deliveries {
     const { outcome, attempts, error } = known.get(notice.id) ?? UNTRIED
     if (isOpen(outcome))
       this.#enqueue(toWaiting(notice, attempts, outcome === 'held' ? error : null))
-    // A notice that was refused just before the instance ended may not have reached the fallback
-    // channel.
+    // A notice that was refused just before the instance ended may not have reached the fallback channel.
     if (outcome !== 'refused') return
     for (const to of this.#fallbacksOf(notice))
       if (isOpen((known.get(to.id) ?? UNTRIED).outcome)) this.#enqueue(toWaiting(to))
@@ -146,10 +139,7 @@ export class Deliveries {
     }
   }
 
-  /**
-   * Registers the repeats of alerts that began to fire earlier than the transitions that `resume`
-   * reads.
-   */
+  /** Registers the repeats of alerts that began to fire earlier than the transitions that `resume` reads. */
   follow(transitions: readonly LoggedTransition[], nowMs: number): void {
     for (const one of transitions) {
       this.#inhibition.note(one)
@@ -190,10 +180,7 @@ export class Deliveries {
     return channel === null ? null : (this.#deps.channels.targetOf(channel)?.type ?? null)
   }
 
-  /**
-   * Alertmanager resolves an alert that is not sent again within some minutes, so it gets a refresh
-   * each minute.
-   */
+  /** Alertmanager resolves an alert that is not sent again within some minutes, so it gets a refresh each minute. */
   #repetitionOf(transition: LoggedTransition, channelId: string) {
     return this.#typeOf(channelId) === 'alertmanager'
       ? ({ kind: 'refresh', everyMs: MINUTE_MS } as const)

@@ -6,10 +6,7 @@ import { textOf, type Message } from './message.js'
 import { plainText } from './notice-request.js'
 import type { Notice } from './notices.js'
 
-/**
- * Sends notices as one mail. Later mails about an alert are replies to its first one, so that mail
- * programs show a thread.
- */
+/** Sends notices as one mail. Later mails about an alert are replies to its first one, so that mail programs show a thread. */
 export async function sendMail(
   smtp: Smtp | null,
   to: readonly string[],

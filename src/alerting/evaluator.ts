@@ -367,10 +367,7 @@ class Evaluation {
     for (const tracked of all) tracked.countedMs = range.toMs
   }
 
-  /**
-   * Stops tracking a rule that cannot be evaluated, and keeps the states of its groups for the next
-   * attempt.
-   */
+  /** Stops tracking a rule that cannot be evaluated, and keeps the states of its groups for the next attempt. */
   #giveUp({ plan, states }: TrackedRule, text: string): void {
     const { rule } = plan
     this.#fail(rule, text)

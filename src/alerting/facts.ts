@@ -24,7 +24,7 @@ export interface Facts {
    * metric, its value over that day. Null when it is not known.
    */
   readonly usual: number | null
-  /** Lines of the newest events; empty for an alert that resolved. */
+  /** Lines of the newest events; empty for a resolved alert and for one about silence. */
   readonly samples: readonly string[]
   /** Null when the public URL is not set. */
   readonly links: Links | null
@@ -101,8 +101,7 @@ async function samplesOf(
     rowCondition(resolve(query), { bind, endMs: one.windowToMs, redirects: redirects() }),
   )
   const sql = samplesSql.sql.replace('/*condition*/', () => condition.sql)
-  // A notice may be sent before its second is over, and the first occurrence of a repeated event
-  // can be older.
+  // A notice may be sent before its second is over, and the first occurrence of a repeated event can be older.
   const range = { from_ms: one.windowFromMs - HOUR_MS, to_ms: one.windowToMs + SECOND_MS }
   const params = { ...range, oldest_ms: range.from_ms - HOUR_MS, ...condition.params }
   const options = { timeoutMs: QUESTION_MS, isSearch: true, settings: { max_threads: 1 } }

@@ -15,7 +15,7 @@ import { queryMatcherOf, type Row } from './query-matcher.js'
 export const FINDING_GROUP = ['source', 'severity', 'template', 'direction'] as const
 /** An anomaly that was detected after its end is counted if it ended at most this long before. */
 export const NEWS_MS = DAY_MS
-/** The longest duration of an anomaly. */
+/** An anomaly that still lasts began at most this long ago. */
 const LONGEST_MS = 12 * DAY_MS
 
 interface Asked {

@@ -88,8 +88,7 @@ function nextState(
 }
 
 function afterwards(status: GroupStatus, { from, to, atMs }: Transition): GroupStatus {
-  // The number is at least the time in seconds, so that it grows even when the earlier history was
-  // deleted.
+  // The number is at least the time in seconds, so that it grows even when the earlier history was deleted.
   const seq = Math.max(status.seq + 1, Math.floor(atMs / 1000))
   const recent = status.flips.filter((flipMs) => flipMs > atMs - HOUR_MS)
   const common = { sinceMs: atMs, seq }

@@ -39,10 +39,7 @@ export const Matchers = Type.Array(MatcherSchema, {
 
 type Values = Readonly<Record<string, string>>
 
-/**
- * The labels of an alert that matchers compare. A group may have a severity too, which is that of
- * its events.
- */
+/** The labels of an alert that matchers compare. A group may have a severity too, which is that of its events. */
 export interface Labels {
   readonly own: Values
   /** By the fields that the rule groups by. */

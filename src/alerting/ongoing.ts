@@ -41,10 +41,7 @@ export class Ongoing {
     return one.kind === 'absence' && this.#isGone(one, one.windowFromMs)
   }
 
-  /**
-   * Whether the source of the group was deleted. A source whose records were all rejected is not
-   * registered either.
-   */
+  /** Whether the source of the group was deleted. A source whose records were all rejected is not registered either. */
   #isGone({ kind, groupBy, group }: LoggedTransition, knownSinceMs: number): boolean {
     const source = kind === 'dead_letters' ? '' : (group[groupBy.indexOf('source')] ?? '')
     const isKnown = source === '' || knownSinceMs > Date.now() - KNOWN_WITHIN_MS

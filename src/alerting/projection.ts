@@ -75,10 +75,7 @@ const openIncident = (
     incidentIdOf(opened.alertId),
   )
 
-/**
- * The id of an alert's incident, a UUID of version 8 computed from the alert's id, so that it is
- * opened once.
- */
+/** The id of an alert's incident, a UUID of version 8 computed from the alert's id, so that it is opened once. */
 export function incidentIdOf(alertId: string): string {
   const hex = createHash('sha256').update(`incident ${alertId}`).digest('hex')
   const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`]

@@ -52,10 +52,7 @@ export function queryMatcherOf(query: Query): QueryMatcher | null {
 
 export type QueryMatchers = (query: Query) => QueryMatcher | null
 
-/**
- * Caches compiled queries. A query is compiled again when a name in it, such as an application's,
- * has another meaning.
- */
+/** Caches compiled queries. A query is compiled again when a name in it, such as an application's, has another meaning. */
 export function createQueryMatchers(resolve: (query: Query) => Query): QueryMatchers {
   const known = new WeakMap<Query, QueryMatcher | null>()
   return (query) => {

@@ -111,7 +111,7 @@ function delayFault({ rule, maxAgeMs, forMs, keepFiringMs }: Plan): RuleFault | 
   return null
 }
 
-/** The default window of a rule of the kind `new_template`; other kinds must have one. */
+/** The default window of a rule of the kind `new_template`; no other kind has a default. */
 const NEW_TEMPLATE_WINDOW = '15m'
 
 const windowOf = (kind: Kind): string | null => {
@@ -209,9 +209,7 @@ function groupFault({ kind, group_by: groupBy = [] }: RuleFields): RuleFault | n
   return null
 }
 
-/**
- * The settings that decide when a rule fires. A change of others keeps the states of its groups.
- */
+/** The settings that decide when a rule fires. A change of others keeps the states of its groups. */
 export const meaningOf = ({
   fields: { q, kind, group_by: groupBy, max_age: maxAge, time },
 }: Pick<Rule, 'fields'>): string => JSON.stringify([q, kind, groupBy, maxAge, time])

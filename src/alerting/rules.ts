@@ -25,10 +25,7 @@ export interface Rules extends Documents<RuleFields> {
 const MAX_RULES = 2_000
 const EARLIER_VERSIONS = 10
 
-/**
- * The alert rules, held in memory and written through to the shared state. Every change may reject
- * with `dependency_unavailable`.
- */
+/** The alert rules, held in memory and written through to ClickHouse. Every change may reject with `dependency_unavailable`. */
 export function createRules({ channels, ...deps }: RuleDeps): Rules {
   const checked = (fields: RuleFields, before: RuleFields | null, at = ''): RuleFields => {
     checkChannels(fields, { before, channels, at })
@@ -60,8 +57,8 @@ export function createRules({ channels, ...deps }: RuleDeps): Rules {
 }
 
 /**
- * Sorts rules by age, oldest first. Exports have this order, which distinguishes rules with the
- * same name.
+ * Sorts rules by name, and those of one name by age, oldest first. Exports have this order, by which
+ * an import distinguishes rules of one name.
  */
 export const inOrder = (rules: readonly Rule[]): readonly Rule[] =>
   rules.toSorted(

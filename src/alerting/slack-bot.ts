@@ -26,7 +26,7 @@ const PASSING: ReadonlySet<string> = new Set([
 
 type Result = Omit<Attempt, 'latencyMs'>
 
-/** The receipt consists of the channel and the time stamp of the first message about the alert. */
+/** The receipt consists of the channel and the timestamp of the first message about the alert. */
 export async function sendToSlack(
   bot: SlackBot,
   message: Message,

@@ -37,9 +37,7 @@ const OPTIONS = { noEscape: true, knownHelpersOnly: true, knownHelpers: {}, stri
 /** The defaults of Handlebars, set explicitly because it warns on the console otherwise. */
 const OWN_ONLY = { allowProtoPropertiesByDefault: false, allowProtoMethodsByDefault: false }
 const ROOTS = new Set(['alert', 'value', 'usual', 'group', 'link', 'links', 'samples', 'this'])
-/**
- * The fields of the roots that are objects. Those of `group` are the fields that a rule groups by.
- */
+/** The fields of the roots that are objects. Those of `group` are the fields that a rule groups by. */
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
   alert: ALERT_FIELDS,
   links: LINKS,
@@ -120,9 +118,6 @@ export const renderTemplate = (text: string, values: TemplateValues): string =>
     OWN_ONLY,
   )
 
-/**
- * Gives an object the text that a template prints for it, such as `{{rule}}`. `each` does not list
- * the text.
- */
+/** Gives an object the text that a template prints for it, such as `{{rule}}`. `each` does not list the text. */
 export const printable = <T extends object>(value: T, text: string): T =>
   Object.defineProperty(value, 'toString', { value: () => text })

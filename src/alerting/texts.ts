@@ -19,10 +19,7 @@ export interface Text {
   readonly pattern: string
   /** Whether only the message is searched, not host, trace id and exception. */
   readonly isOfMessage: boolean
-  /**
-   * The substring and pattern for the JSON of an exception, for a text that is not one of its
-   * words.
-   */
+  /** The substring and pattern for the JSON of an exception, for a text that is not one of its words. */
   readonly json: { readonly part: string; readonly pattern: string } | null
   /** Words of every exception that contains the text. */
   readonly words: readonly string[]
@@ -71,10 +68,7 @@ function ofTerm(term: Term, isOfMessage: boolean): Found | null {
 }
 
 const WHOLE = String.raw`concat(message, '\0', host, '\0', trace_id)`
-/**
- * An event with an exception has its tags as JSON, and the exception's words follow a newline in
- * `search_words`.
- */
+/** An event with an exception has its tags as JSON, and the exception's words follow a newline in `search_words`. */
 const HAS_EXCEPTION = String.raw`position(search_words, '\n') > 0`
 const EXCEPTION = String.raw`if(${HAS_EXCEPTION}, concat(search_words, '\0', tags), '')`
 

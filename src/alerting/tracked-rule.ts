@@ -65,18 +65,12 @@ export class TrackedRule {
     if (plan.groupBy.length === 0) this.#groupOf([])
   }
 
-  /**
-   * Whether counts are to be read now: at the regular times, or earlier when the rule may fire
-   * before them.
-   */
+  /** Whether counts are to be read now: at the regular times, or earlier when the rule may fire before them. */
   isDue(untilMs: number, isEarly: boolean): boolean {
     return (isEarly && this.#mayFireEarly) || this.#nextTickMs <= untilMs
   }
 
-  /**
-   * The range to count now: since the last time, or the whole window again for rules that count by
-   * event time.
-   */
+  /** The range to count now: since the last time, or the whole window again for rules that count by event time. */
   rangeAt(untilMs: number) {
     const { isByEventTime, everyMs, spanMs } = this.plan
     const how = { isByEventTime, isShared: this.isShared }
@@ -123,8 +117,7 @@ export class TrackedRule {
   evaluate(untilMs: number, known: KnownTime): readonly GroupTransition[] {
     const made: GroupTransition[] = []
     const { everyMs } = this.plan
-    // By event time only the newest due time is evaluated, because the counts as of an earlier one
-    // are not known.
+    // By event time only the newest due time is evaluated, because the counts as of an earlier one are not known.
     if (this.plan.isByEventTime)
       this.#nextTickMs = Math.max(this.#nextTickMs, Math.floor(untilMs / everyMs) * everyMs)
     const isTick = this.#nextTickMs <= untilMs

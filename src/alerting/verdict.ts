@@ -92,10 +92,7 @@ function countBefore(plan: Plan, { slots }: GroupCounts, endSlot: number): numbe
     : (slots[0]?.sum(endSlot - 2 * length, endSlot - length) ?? 0)
 }
 
-/**
- * The verdict on a metric. A window without a value does not fire; rules of the kind `absence`
- * detect silence.
- */
+/** The verdict on a metric. A window without a value does not fire; rules of the kind `absence` detect silence. */
 function metricVerdict(lines: Lines, counts: GroupCounts, endSlot: number): Verdict | null {
   const value = counts.slots[0]?.at(endSlot - 1) ?? null
   return value === null ? { verdict: 'calm', value: 0 } : compare(value, lines, true)
@@ -143,10 +140,7 @@ function compare(
   return { verdict: isCalm ? 'calm' : 'between', value }
 }
 
-/**
- * The verdict on a share of messages. With fewer than `atLeast` it is calm, because a share of few
- * messages means nothing.
- */
+/** The verdict on a share of messages. With fewer than `atLeast` it is calm, because a share of few messages means nothing. */
 const share = (
   part: number,
   total: number,
@@ -170,10 +164,7 @@ function absence(
   return endSlot * everyMs - aliveSinceMs >= windowMs ? { verdict: 'crossed', value } : null
 }
 
-/**
- * An anomaly fires while it lasts, and once when it was over on detection. The value is its
- * gravity.
- */
+/** An anomaly fires while it lasts, and once when it was over on detection. The value is its gravity. */
 function anomaly(
   { everyMs }: Plan,
   { slots: [gravities], lastSlot, status: { state, sinceMs } }: GroupCounts,

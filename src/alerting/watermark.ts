@@ -27,9 +27,7 @@ type Marks = Readonly<Record<string, { readonly untilMs: number; readonly atMs: 
 export type Watermark = ReturnType<typeof createWatermark>
 
 export function createWatermark({ state, instanceId, wal, pipeline }: WatermarkDeps) {
-  /**
-   * The last record that an earlier run left in the WAL. The arrival of such records is not known.
-   */
+  /** The last record that an earlier run left in the WAL. The arrival of such records is not known. */
   const left = wal.waiting.at(-1)?.seq ?? -1
   const own = (): number => {
     const nowMs = Date.now()
@@ -62,10 +60,7 @@ export function createWatermark({ state, instanceId, wal, pipeline }: WatermarkD
   }
 
   return {
-    /**
-     * Publishes the watermark of this instance and returns the earliest of all; 0 when it is not
-     * known.
-     */
+    /** Publishes the watermark of this instance and returns the earliest of all; 0 when it is not known. */
     async now(): Promise<number> {
       if (state.kind === 'in-process') return own()
       const marks = Object.values(await exchange())
