@@ -48,10 +48,7 @@ export interface ApiOptions {
   readonly uws: Uws
   readonly routes: readonly ApiRoute[]
   readonly services: Services
-  /**
-   * Waits until changes that other instances have confirmed are known here. Never rejects. Absent
-   * for a single instance.
-   */
+  /** Waits until changes that other instances have confirmed are known here. Never rejects. Absent for a single instance. */
   readonly current?: () => Promise<void>
   /** @throws AppError unauthorized or token_expired */
   readonly authenticate: (head: RequestHead) => Caller
@@ -418,10 +415,7 @@ const SURROGATE = /\\u[dD][89a-fA-F]/
 /** With the `u` flag a pair is one character, so only a lone half matches. */
 const LONE = /\p{Surrogate}/u
 
-/**
- * The error of a text with a lone surrogate. ClickHouse stores UTF-8, which has none, so the text
- * would be read back changed.
- */
+/** The error of a text with a lone surrogate. ClickHouse stores UTF-8, which has none, so the text would be read back changed. */
 class LoneSurrogate extends Error {
   override readonly message = 'a text has a lone surrogate'
 }

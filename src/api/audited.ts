@@ -53,10 +53,7 @@ const RECORDED_READS: ReadonlySet<string> = new Set([
 ])
 /** A reading is recorded once a minute, because a page that shows a list refreshes it. */
 const READS = { ttl: MINUTE_MS, max: 10_000 }
-/**
- * The most recorded readings of a user and operation, so that a user who changes the query each
- * time cannot fill the trail.
- */
+/** The most recorded readings of a user and operation, so that a user who changes the query each time cannot fill the trail. */
 const READS_PER_MINUTE = 30
 
 /**
@@ -73,10 +70,7 @@ export const audited = (
     return isRead || UNRECORDED.has(route.id) ? route : recorded(route, audit)
   })
 
-/**
- * Records the first page of a list, once a minute for each user and query. Later pages belong to
- * the same reading.
- */
+/** Records the first page of a list, once a minute for each user and query. Later pages belong to the same reading. */
 function recordedRead(route: ApiRoute, audit: Pick<Audit, 'record'>): ApiRoute {
   const recent = new LRUCache<string, true>(READS)
   const counts = new LRUCache<string, number>({ ...READS, noUpdateTTL: true })

@@ -4,9 +4,7 @@ import type { TSchema } from '@sinclair/typebox'
 const MAX_FIELDS = 100
 /** The most faults that are reported. */
 const MAX_FAULTS = 20
-/**
- * The deepest nesting of a body. Recursive readers overflow the stack at some thousands of levels.
- */
+/** The deepest nesting of a body. Recursive readers overflow the stack at some thousands of levels. */
 const MAX_DEPTH = 32
 
 interface Fault {

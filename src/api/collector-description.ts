@@ -7,7 +7,7 @@ import { EventTypeSchema } from '../model/schemas.js'
 import { failuresOf, type ExtraOperation } from './openapi.js'
 import { protocolOperations } from './protocol-description.js'
 
-/** Both are documented, because the name under which clients reach the collector is not known. */
+/** Host and port are variables, because the address under which clients reach the collector is not known here. */
 const SERVERS = [
   {
     url: 'http://{host}:{port}',

@@ -40,10 +40,7 @@ const FILES = [
   })),
 ] as const
 
-/**
- * Swagger UI draws the reference. It has some 2 MB, so it is read on first use and cached by
- * browsers.
- */
+/** Swagger UI draws the reference. It has some 2 MB, so it is read on first use and cached by browsers. */
 const REFERENCE = [
   {
     file: 'swagger-ui.css',

@@ -72,7 +72,10 @@ export const EVENT_PARAMETERS = {
 const EventParametersSchema = Type.Object(EVENT_PARAMETERS)
 type Parameters = Static<typeof EventParametersSchema>
 
-/** @param sources those that the caller may read @throws AppError validation_error, forbidden */
+/**
+ * @param sources those that the caller may read
+ * @throws AppError validation_error, forbidden
+ */
 export function readEventQuestion(
   parameters: Parameters,
   context: Pick<EventContext, 'applications' | 'templateAliases' | 'redirects'>,
@@ -195,7 +198,7 @@ export const meaningOf =
   (query: Query, context: Pick<EventContext, 'applications' | 'templateAliases' | 'redirects'>) =>
   () => ({ query: resolveNames(query, context), redirects: context.redirects() })
 
-/** A parameter that names a field, or several, whose values are counted. */
+/** A parameter that names a field whose values are counted, or several such fields. */
 export const FieldName = Type.String({ minLength: 1, maxLength: MAX_NAME })
 
 /** @throws AppError validation_error for a field whose values are not counted */

@@ -27,10 +27,7 @@ export function toEventItem(
   }
 }
 
-/**
- * A message that was truncated is returned with one more character than the limit, which marks it
- * as truncated.
- */
+/** A message that was truncated is returned with one more character than the limit, which marks it as truncated. */
 export function shortened<T extends { readonly message: string }>(
   item: T,
   cut: number | undefined,

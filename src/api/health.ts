@@ -38,10 +38,7 @@ export interface Health {
 
 /** The API promises an answer within two seconds. */
 const TIMEOUT_MS = 1_500
-/**
- * How long a result is reused. The endpoint is public, so concurrent callers share one round of
- * probes.
- */
+/** How long a result is reused. The endpoint is public, so concurrent callers share one round of probes. */
 const FRESH_MS = 1_000
 
 interface HealthOptions {

@@ -4,10 +4,7 @@ import type { Metrics } from '../telemetry/metrics.js'
 import { MINUTE_MS } from '../model/time.js'
 import { networkOf } from '../http/address.js'
 
-/**
- * The kinds of refused credentials, each with the route and outcome of its entry in the audit
- * trail.
- */
+/** The kinds of refused credentials, each with the route and outcome of its entry in the audit trail. */
 const KINDS = {
   ingest_key: { action: 'ingest', outcome: 'unauthorized' },
   webhook_signature: { action: 'scmWebhook', outcome: 'invalid_signature' },
@@ -17,15 +14,9 @@ const KINDS = {
 
 export type IntrusionKind = keyof typeof KINDS
 
-/**
- * Wrong or reused credentials, which mean that somebody guesses, or that a sender has an outdated
- * one.
- */
+/** Wrong or reused credentials, which mean that somebody guesses, or that a sender has an outdated one. */
 export interface Intrusions {
-  /**
-   * Counts the refusal in the metrics, and records it in the audit trail at a limited rate. Never
-   * throws.
-   */
+  /** Counts the refusal in the metrics, and records it in the audit trail at a limited rate. Never throws. */
   readonly note: (kind: IntrusionKind, from: Intruder) => void
 }
 

@@ -7,10 +7,7 @@ import type { HttpRequest } from '../http/request.js'
 import { httpRoute, type HttpRoute } from '../http/routes.js'
 import { SCREEN_PATHS } from '../ui/paths.js'
 
-/**
- * The page loads from and talks to this service only, runs no inline script and is shown in no
- * frame.
- */
+/** The page loads from and talks to this service only, runs no inline script and is shown in no frame. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -1,7 +1,4 @@
-/**
- * Descriptions of parameters, by name, where the schema has none. They are the same for every
- * operation.
- */
+/** Descriptions of parameters, by name, where the schema has none. They are the same for every operation. */
 export const PARAMETER_DESCRIPTIONS: Readonly<Record<string, string>> = {
   action: 'only these operations, by the ids that this document gives them',
   actor_id: 'only what these users or API tokens did, by their ids',

@@ -1,10 +1,7 @@
 import { CONTENT_CODINGS } from '../http/decompress.js'
 import type { ExtraOperation } from './openapi.js'
 
-/**
- * An operation of a shipper's protocol. The bodies are specified in the shipper's own
- * documentation.
- */
+/** An operation of a shipper's protocol. The bodies are specified in the shipper's own documentation. */
 interface Described {
   /** The id of the operation; further paths and methods have a number after it. */
   readonly id: string
@@ -29,9 +26,7 @@ const DATADOG = [{ service: 'shop', status: 'error', message: MESSAGE }]
 const lines = (...records: readonly object[]): string =>
   records.map((record) => `${JSON.stringify(record)}\n`).join('')
 const CLEF = lines({ '@t': '2026-11-21T09:28:19Z', '@l': 'Error', '@mt': MESSAGE })
-/**
- * The usual errors: a missing or wrong key, a wrong or too large body, and no memory for the body.
- */
+/** The usual errors: a missing or wrong key, a wrong or too large body, and no memory for the body. */
 const USUAL = [400, 401, 403, 413, 415, 422, 503] as const
 const OWN = ['as those of `/ingest`, but 503 instead of 429', ...USUAL] as const
 
@@ -316,8 +311,6 @@ function operationsOf(described: Described, servers: readonly object[]): ExtraOp
     }))
 }
 
-/**
- * The collector's operations in the protocols of shippers. Most paths also exist under a prefix.
- */
+/** The collector's operations in the protocols of shippers. Most paths also exist under a prefix. */
 export const protocolOperations = (servers: readonly object[]): readonly ExtraOperation[] =>
   DESCRIBED.flatMap((described) => operationsOf(described, servers))

@@ -11,10 +11,7 @@ import type { Principal } from './auth/sessions.js'
 import type { QuestionKind } from './questions.js'
 import type { Services } from './services.js'
 
-/**
- * The caller of a request. The origin of requests with a cookie is checked, because browsers send
- * cookies by themselves.
- */
+/** The caller of a request. The origin of requests with a cookie is checked, because browsers send cookies by themselves. */
 export interface Caller extends Principal {
   readonly via: 'bearer' | 'cookie'
 }
@@ -166,17 +163,11 @@ interface RouteFacts {
   readonly alsoProduces?: { readonly type: string; readonly description: string }
   /** Media types of a reply that is text instead of JSON. */
   readonly produces?: string | readonly [string, ...string[]]
-  /**
-   * Whether the handler queries ClickHouse, which counts towards the user's limit of running
-   * queries.
-   */
+  /** Whether the handler queries ClickHouse, which counts towards the user's limit of running queries. */
   readonly question?: QuestionKind
   /** Replaces the server's deadline for handlers. */
   readonly handlerTimeoutMs?: number
-  /**
-   * Whether the route is open to a user who must change the password or turn on a second factor
-   * first.
-   */
+  /** Whether the route is open to a user who must change the password or turn on a second factor first. */
   readonly isOpenBeforeRequiredAction?: true
   /**
    * Which API tokens the route accepts: `none`, or `limited` for all, including tokens that are
@@ -184,10 +175,7 @@ interface RouteFacts {
    * tokens that are not limited.
    */
   readonly tokens?: 'none' | 'limited'
-  /**
-   * Whether the reply describes this instance only, so that the request need not wait for the
-   * change log.
-   */
+  /** Whether the reply describes this instance only, so that the request need not wait for the change log. */
   readonly isInstanceLocal?: true
   readonly examples?: { readonly body?: unknown; readonly reply?: unknown }
 }

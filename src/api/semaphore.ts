@@ -58,10 +58,7 @@ export function createFairSemaphore({
   /** The keys with running or waiting tasks; the one served last is last. */
   const keys = new Map<string, Key>()
 
-  /**
-   * The waiting key with the fewest running tasks; among equals the one that was served longest
-   * ago.
-   */
+  /** The waiting key with the fewest running tasks; among equals the one that was served longest ago. */
   const nextName = (): string | null => {
     let best: string | null = null
     let fewest = perKey

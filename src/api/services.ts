@@ -152,8 +152,8 @@ export interface MetricsAccess {
 }
 
 /**
- * A proxy on this machine has a local address, and not every proxy forwards that of its client, so
- * local access needs a token then.
+ * Behind a proxy on this machine every client has a local address, and not every proxy forwards the
+ * client's own, so local clients need a token then.
  */
 export const metricsAccessOf = (config: Config): MetricsAccess => ({
   token: config.metricsToken,

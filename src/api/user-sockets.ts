@@ -70,10 +70,7 @@ interface UserPath extends Omit<WebSocketOptions<SocketUser>, 'authenticate' | '
   readonly isLimited?: boolean
 }
 
-/**
- * A WebSocket path for users: its functions are called for connections with a known user and a
- * valid session.
- */
+/** A WebSocket path for users: its functions are called for connections with a known user and a valid session. */
 export function createUserSockets(
   deps: UserSocketDeps,
   { isLimited = false, ...path }: UserPath,

@@ -6,10 +6,7 @@ import { AppError } from '../model/errors.js'
 import { nearestOf } from '../lib/misspelled.js'
 import { sizeFaults } from './bounds.js'
 
-/**
- * An invalid field. `path` is dotted, '' for the whole body. It never contains a value of the
- * client.
- */
+/** An invalid field. `path` is dotted, '' for the whole body. It never contains a value of the client. */
 export interface FieldError {
   readonly in: 'path' | 'query' | 'body'
   readonly path: string
@@ -169,10 +166,7 @@ function wordsOf(schema: TSchema | undefined): readonly string[] {
   return words.every((word) => typeof word === 'string') ? words : []
 }
 
-/**
- * A text in the spelling of the allowed word that equals it but for case; other texts are
- * unchanged.
- */
+/** A text in the spelling of the allowed word that equals it but for case; other texts are unchanged. */
 const inItsCase = (text: string, words: readonly string[]): string =>
   words.find((word) => word.toLowerCase() === text.toLowerCase()) ?? text
 
@@ -222,9 +216,7 @@ function toFieldErrors(check: ValidateFunction, place: FieldError['in']): FieldE
     .map((error) => ({ in: place, path: toPath(error), message: toMessage(error) }))
 }
 
-/**
- * Returns the form of the union that the value selects by its `type`, and the path of the value.
- */
+/** Returns the form of the union that the value selects by its `type`, and the path of the value. */
 function formOf({ schema, schemaPath, instancePath, data }: ErrorObject): readonly string[] {
   const index = typesOf(schema).indexOf(Object(data).type)
   return index < 0 ? [] : [`${schemaPath}/${index} ${instancePath}`]
@@ -234,9 +226,7 @@ function formOf({ schema, schemaPath, instancePath, data }: ErrorObject): readon
 const placesAround = (path: string): readonly string[] =>
   path.split('/').map((_, i, steps) => steps.slice(0, steps.length - i).join('/'))
 
-/**
- * The values of `type` that distinguish the forms of a union; none when they have no such field.
- */
+/** The values of `type` that distinguish the forms of a union; none when they have no such field. */
 function typesOf(schema: unknown): readonly unknown[] {
   if (!Array.isArray(schema)) return []
   const types: readonly unknown[] = schema.map((one) => Object(one).properties?.type?.const)

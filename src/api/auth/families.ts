@@ -34,9 +34,7 @@ export const FamilyDoc = Type.Object({
   jti: Type.String(),
   /** When the current refresh token expires. */
   expiresAtMs: Type.Number(),
-  /**
-   * The end of the session, however often it is refreshed; absent for sessions of earlier versions.
-   */
+  /** The end of the session, however often it is refreshed; absent for sessions of earlier versions. */
   endsAtMs: Type.Optional(Type.Number()),
   /** The session epoch of the user at login; absent for 0. */
   epoch: Type.Optional(Type.Number()),

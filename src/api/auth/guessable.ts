@@ -7,10 +7,7 @@ import { adjacencyGraphs, dictionary } from '@zxcvbn-ts/language-common'
  */
 
 const estimator = new ZxcvbnFactory({ dictionary, graphs: adjacencyGraphs })
-/**
- * Only this many characters of a long password are estimated, because the time grows with the
- * square of the length.
- */
+/** Only the first characters of a long password are estimated, because the time grows with the square of the length. */
 const ESTIMATED_CHARACTERS = 64
 
 /**

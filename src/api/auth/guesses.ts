@@ -37,20 +37,14 @@ interface GuessDeps {
   readonly passwordHashOf: (email: string) => string
   /** Called for each wrong password. */
   readonly onWrong: () => void
-  /**
-   * Called when a correct password comes from an address from which the user has not logged in
-   * within 30 days.
-   */
+  /** Called when a correct password comes from an address from which the user has not logged in within 30 days. */
   readonly onNewAddress?: (guesser: Guesser) => void
   readonly nowMs?: () => number
 }
 
 /** The limit of an account at all addresses together, as a multiple of that at one. */
 const ADDRESSES_PER_ACCOUNT = 10
-/**
- * The limit of an address that its user has not used before, while the account is guessed from many
- * addresses.
- */
+/** The limit of an address that its user has not used before, while the account is guessed from many addresses. */
 const STRANGER = { count: 1, seconds: HOUR_S }
 const KNOWN_MS = 30 * DAY_MS
 

@@ -46,10 +46,7 @@ interface LimitSettings {
   readonly wsLimiter: RateLimit
 }
 
-/**
- * LOGIN_LIMIT applies per address and account; the limit per address alone is this many times
- * larger.
- */
+/** LOGIN_LIMIT applies per address and account; the limit per address alone is this many times larger. */
 const ACCOUNTS_PER_ADDRESS = 6
 
 export const toRateLimits = (settings: LimitSettings): RateLimits => ({
@@ -101,8 +98,7 @@ function keyOf(by: (typeof LIMITS)[LimitName]['by'], subject: LimitSubject): str
   if (by === 'address') return networkOf(address)
   if (by === 'user' && userId !== undefined) return userId
   if (by === 'account' && email !== undefined) {
-    // The key is hashed, because clients may send long texts, and the shared state should contain
-    // no e-mails.
+    // The key is hashed, because clients may send long texts, and the shared state should contain no e-mails.
     const hash = createHash('sha256').update(normalizeEmail(email)).digest('base64url')
     return `${networkOf(address)}:${hash}`
   }

@@ -196,10 +196,7 @@ function claimAt(claims: Readonly<Record<string, unknown>>, path: string): unkno
   }, claims)
 }
 
-/**
- * Reads discovery documents on first use and again after an hour, because keys and addresses
- * change.
- */
+/** Reads discovery documents on first use and again after an hour, because keys and addresses change. */
 function createDiscovery(nowMs: () => number) {
   const known = new Map<
     string,
@@ -222,8 +219,7 @@ function discover({ issuer, clientId, clientSecret }: OidcProvider): Promise<cli
     timeout: TIMEOUT_S,
     [client.customFetch]: boundedFetch,
     execute: [
-      // The library does not check the signature of an ID token that came over TLS from the token
-      // endpoint unless told to.
+      // The library does not check the signature of an ID token that came over TLS from the token endpoint unless told to.
       client.enableNonRepudiationChecks,
       // Only for an issuer that the operator has set with `http:`.
       ...(isPlain ? [client.allowInsecureRequests] : []),

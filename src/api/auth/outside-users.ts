@@ -10,9 +10,7 @@ import { USERS_LOCK, USERS_LOCK_MS } from './users.js'
 interface OutsideUserDeps {
   readonly entities: Entities<User>
   readonly withLock: WithLock
-  /**
-   * The e-mail of the account that keeps its password even if a provider claims it; '' for none.
-   */
+  /** The e-mail of the account that keeps its password even if a provider claims it; '' for none. */
   readonly keptEmail: string
   readonly nowMs?: () => number
 }
@@ -111,10 +109,7 @@ function emailOf({ email }: Identity): string {
   return checkEmail(email)
 }
 
-/**
- * The provider's e-mail, or the previous one if the provider has none or it belongs to another
- * user.
- */
+/** The provider's e-mail, or the previous one if the provider has none or it belongs to another user. */
 function freeEmail(
   { entities, keptEmail }: OutsideUserDeps,
   identity: Identity,

@@ -6,19 +6,14 @@ import { AppError } from '../../model/errors.js'
 /** The least length of new passwords. Shorter ones that were set before stay valid. */
 export const MIN_PASSWORD_CHARACTERS = 12
 export const MAX_PASSWORD_CHARACTERS = 128
-/**
- * The longest password that a login accepts, because earlier versions allowed longer ones than can
- * be set now.
- */
+/** The longest password that a login accepts, because earlier versions allowed longer ones than can be set now. */
 export const MAX_GIVEN_CHARACTERS = 1_024
 
 const PASSES = 2
 const LANES = 1
 
 interface PasswordOptions {
-  /**
-   * Memory of one hash in KiB. Default 19,456: with two passes the minimum of OWASP for argon2id.
-   */
+  /** Memory of one hash in KiB. Default 19,456: with two passes the minimum of OWASP for argon2id. */
   readonly memoryKib?: number
   /** Concurrent hashes; each occupies one of the four threads of libuv. Default 2. */
   readonly concurrency?: number

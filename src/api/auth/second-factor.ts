@@ -56,10 +56,7 @@ export interface SecondFactors {
   /** Uses up a code of a user who has a second factor.
    * @throws AppError second_factor_required without a code, invalid_code, code_reused */
   readonly spend: (id: string, code: string | undefined) => Promise<void>
-  /**
-   * The e-mails of users whose app keys were encrypted with another key, so that none of their
-   * codes is accepted.
-   */
+  /** The e-mails of users whose app keys were encrypted with another key, so that none of their codes is accepted. */
   readonly unreadable: () => string[]
 }
 
@@ -129,8 +126,7 @@ export function createSecondFactors(deps: SecondFactorDeps): SecondFactors {
     },
     remove: async (actor, id) => {
       refuseUnlessRules(actor, userOf(entities, id).role)
-      // Somebody who took over a session must not be able to remove the second factor without a
-      // code.
+      // Somebody who took over a session must not be able to remove the second factor without a code.
       if (actor.userId === id)
         throw new AppError('forbidden', 'your own second factor is disabled with its code')
       await change(id, (user) => endSessions(drop(user), ''))
@@ -194,10 +190,7 @@ const changeOf =
     await entities.update(id, (user) => (user === null ? refuseMissing(id) : how(user)))
   }
 
-/**
- * Checks and uses up a code. Of concurrent uses of the same code one succeeds, because changes of a
- * record are serialised.
- */
+/** Checks and uses up a code. Of concurrent uses of the same code one succeeds, because changes of a record are serialised. */
 const createSpend =
   (deps: SecondFactorDeps): SecondFactors['spend'] =>
   async (id, code) => {
@@ -210,8 +203,7 @@ const createSpend =
       if (secret === null) throw unreadableKey()
       return secret
     }
-    // Recovery codes cannot be guessed, so they are not limited and work while somebody guesses the
-    // app's codes.
+    // Recovery codes cannot be guessed, so they are not limited and work while somebody guesses the app's codes.
     if (digits !== '') await consume(id)
     await entities.update(id, (user) => {
       const factor = user?.secondFactor

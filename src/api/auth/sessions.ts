@@ -143,8 +143,7 @@ export function createSessions(deps: SessionDeps): Sessions {
       if (user === null || !user.isActive)
         throw new AppError('invalid_user', 'the user is missing or inactive')
       if (user.tokenEpoch !== claims.epoch) throw invalidRefreshToken()
-      // Two tabs that refresh at the same time are no theft: one succeeds, and the family
-      // continues.
+      // Two tabs that refresh at the same time are no theft: one succeeds, and the family continues.
       if (trading.has(claims.jti)) throw invalidRefreshToken()
       trading.add(claims.jti)
       try {
@@ -224,10 +223,7 @@ async function checkedUser(deps: SessionDeps, email: string, password: string): 
   return user
 }
 
-/**
- * Only a caller who knows the password gets this error, so that nobody learns which accounts have
- * one.
- */
+/** Only a caller who knows the password gets this error, so that nobody learns which accounts have one. */
 function refusePassword({ email }: User, { onlyPasswordOf = '' }: SessionDeps): void {
   if (onlyPasswordOf !== '' && email !== onlyPasswordOf)
     throw new AppError('password_login_off', 'log in at the provider: passwords are turned off')

@@ -33,10 +33,7 @@ export interface KeyDeps<T extends object> {
 }
 
 const USE_NOTED_EVERY_MS = MINUTE_MS
-/**
- * Verified keys are cached, because hashing a key costs as much as the other checks of a small
- * request.
- */
+/** Verified keys are cached, because hashing a key costs as much as the other checks of a small request. */
 const REMEMBERED_KEYS = 1_024
 /** Longer than any key. */
 const MAX_KEY_CHARACTERS = 256
@@ -47,10 +44,7 @@ export function createStoredKeys<T extends StoredKey>(deps: KeyDeps<T>) {
   const { entities, onError, nowMs = Date.now } = deps
   /** When the last use was last stored, by id of the key. */
   const notedAtMs = new Map<string, number>()
-  /**
-   * The ids of verified keys. The record is looked up on each use, so that a deleted key is
-   * refused.
-   */
+  /** The ids of verified keys. The record is looked up on each use, so that a deleted key is refused. */
   const remembered = new LRUCache<string, string>({ max: REMEMBERED_KEYS })
 
   const findByHash = (key: string): T | null => {

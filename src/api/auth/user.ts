@@ -19,10 +19,7 @@ export const UserDoc = Type.Object({
   tokenEpoch: Type.Number(),
   /** Incremented to end the user's sessions, access tokens included; absent for 0. */
   sessionEpoch: Type.Optional(Type.Number()),
-  /**
-   * The session that stayed valid at the last increment, '' for none: that of a user who changed
-   * their own password.
-   */
+  /** The session that stayed valid at the last increment, '' for none: that of a user who changed their own password. */
   keptSession: Type.Optional(Type.String()),
   /** The user's identity at a provider, for users who log in there and have no password. */
   identity: Type.Optional(
@@ -87,15 +84,12 @@ export function refuseOutside({ identity }: User, what: string): void {
   })
 }
 
-/**
- * Superadmins of a provider do not count as local, because the provider may take their role away or
- * not answer.
- */
+/** Superadmins of a provider do not count as local, because the provider may take their role away or not answer. */
 export const isLocalSuperadmin = ({ role, isActive, identity }: User): boolean =>
   role === 'superadmin' && isActive && identity === undefined
 
 /**
- * @param keptEmail of the only account that may log in with a password, which nobody else can
+ * @param keptEmail of the only account that may log in with a password, which no other account can
  * replace; '' for none
  */
 export function refuseLastSuperadmin(users: readonly User[], user: User, keptEmail: string): void {

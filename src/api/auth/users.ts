@@ -55,7 +55,7 @@ interface UserDeps {
   readonly passwords: Passwords
   readonly withLock: WithLock
   /**
-   * The e-mail of the account that nobody can replace, because it is the only one that may log in
+   * The e-mail of the account that no other can replace, because it is the only one that may log in
    * with a password; '' for none.
    */
   readonly keptEmail?: string
@@ -280,8 +280,7 @@ function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
       const passwordHash = await passwords.hash(password)
       return alone(async () => {
         if (!isOwn) ruled(actor, id)
-        // Of two users who change a password at the same time, the second knows only the old one
-        // and is refused.
+        // Of two concurrent changes of a password, the second knows only the old one and is refused.
         else if (entities.get(id)?.passwordHash !== user.passwordHash) throw wrongPassword()
         const kept = isOwn ? (actor.family ?? '') : ''
         const given = { passwordHash, temporaryUntilMs: isOwn ? null : untilMs(isTemporary) }

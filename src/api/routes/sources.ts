@@ -185,10 +185,7 @@ async function upload(
   }
 }
 
-/**
- * The address of a list that shows the events of a file, which may be older than the default time
- * range.
- */
+/** The address of a list that shows the events of a file, which may be older than the default time range. */
 function shownBy(source: string, span: BodyResult['span']) {
   if (span === null) return {}
   const from = new Date(span.fromMs).toISOString()
