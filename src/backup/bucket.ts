@@ -19,14 +19,12 @@ const FOLDER = 'manifests/'
 const CHECK = '.check-'
 const TIMEOUT_MS = 60_000
 const TRIES = 4
-/** The first pause between attempts; it doubles with each further one. */
+/** The pause after the first attempt is twice this, and doubles after each further one. */
 const RETRY_MS = 50
 /** The timeout of `check`. */
 const CHECK_MS = 5_000
 
-/**
- * Opens a bucket. Its methods reject with an Error that has S3's answer and nothing of the request.
- */
+/** Opens a bucket. Its methods reject with an Error that has S3's answer and nothing of the request. */
 export function openBucket({ url, accessKeyId, secretAccessKey, region }: S3): Bucket {
   const client = new AwsClient({
     accessKeyId,

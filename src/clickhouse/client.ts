@@ -19,18 +19,12 @@ export interface StoreOptions {
   readonly username: string
   /** The password, or a function that is called before each request for one that changes. */
   readonly password: string | (() => string)
-  /**
-   * Creates the agent that opens at most this many sockets to the server. Default: plain sockets to
-   * `url`.
-   */
+  /** Creates the agent that opens at most this many sockets to the server. Default: plain sockets to `url`. */
   readonly openAgent?: (maxSockets: number) => Agent
   readonly database: string
   /** The CA certificate in PEM; absent: the system's authorities, or plain HTTP. */
   readonly tls?: { readonly caCert: Buffer }
-  /**
-   * The most sockets for searches, for other queries and for changes, each; further requests wait
-   * in the process. Default 20.
-   */
+  /** The most sockets for searches, for other queries and for changes, each; further requests wait in the process. Default 20. */
   readonly maxConnections?: number
   /** Settings that are added to every request. */
   readonly settings?: ClickHouseSettings
@@ -42,10 +36,7 @@ export interface RequestOptions {
   readonly settings?: ClickHouseSettings
   /** The longest time until the answer is complete. */
   readonly timeoutMs?: number
-  /**
-   * Whether the query reads events. Such searches have connections of their own, so no other query
-   * waits for them.
-   */
+  /** Whether the query reads events. Such searches have connections of their own, so no other query waits for them. */
   readonly isSearch?: boolean
 }
 
@@ -72,10 +63,7 @@ export interface Store {
     params: Params,
     options?: RequestOptions,
   ): Promise<Row[]>
-  /**
-   * Returns columns in the Native format, for large numeric results and long texts. Default timeout
-   * 30 s.
-   */
+  /** Returns columns in the Native format, for large numeric results and long texts. Default timeout 30 s. */
   queryColumns<Params extends QueryParams, Columns>(
     statement: Statement<Params, Columns>,
     params: Params,
@@ -158,8 +146,7 @@ const COMMON_SETTINGS: ClickHouseSettings = {
 }
 
 const READ_SETTINGS: ClickHouseSettings = {
-  // ClickHouse cancels a read-only query when the client disconnects, so an aborted request frees
-  // the server.
+  // ClickHouse cancels a read-only query when the client disconnects, so an aborted request frees the server.
   cancel_http_readonly_queries_on_client_close: 1,
   readonly: '2',
 }
@@ -356,10 +343,7 @@ function createInserts(client: Client): Pick<Store, 'insertNative' | 'insertRows
   }
 }
 
-/**
- * Uses a connection of its own, because a connection that names a database is refused until the
- * database exists.
- */
+/** Uses a connection of its own, because a connection that names a database is refused until the database exists. */
 async function createDatabase(options: StoreOptions): Promise<void> {
   const client = connect(options, 'default')
   const query = `CREATE DATABASE IF NOT EXISTS ${identifier(options.database)}`

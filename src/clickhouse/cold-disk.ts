@@ -2,10 +2,7 @@ import { statement } from './statement.js'
 import type { Store } from './client.js'
 import { StoreError } from './failure.js'
 
-/**
- * The disk for cold events, on an embedded or remote server. It is a volume in the storage policy
- * of the events' tables.
- */
+/** The disk for cold events, on an embedded or remote server. It is a volume in the storage policy of the events' tables. */
 export const COLD_DISK = 'cold'
 
 const probeSql = statement<{ readonly table: string; readonly partition: string }, never>(

@@ -137,10 +137,7 @@ function readCa(file: string): Buffer {
   }
 }
 
-/**
- * Logs at once, and again every few seconds, what the start waits for. A server that never answers
- * ends the start.
- */
+/** Logs at once, and again every few seconds, what the start waits for. A server that never answers ends the start. */
 async function waitForRemote(
   { server, store }: Pick<Database, 'server' | 'store'>,
   config: Config,
@@ -163,8 +160,7 @@ async function waitForRemote(
       reason = error instanceof Error ? error.message : String(error)
       const isAway =
         error instanceof Error && 'code' in error && error.code === 'dependency_unavailable'
-      // A running service retries after a refused password, because the server may still be loading
-      // its users; a start does not.
+      // A running service retries after a refused password, because the server may still be loading its users; a start does not.
       const retry = isAway && !reason.includes('AUTHENTICATION_FAILED')
       if (retry && performance.now() < deadline) return false
       throw new Error(

@@ -30,10 +30,7 @@ export const isDataError = (error: unknown): boolean =>
 export const isPatternError = (error: unknown): boolean =>
   error instanceof StoreError && error.code === 427
 
-/**
- * The error of a query that took more time or memory than it may. It would take less over a shorter
- * time range.
- */
+/** The error of a query that took more time or memory than it may. It would take less over a shorter time range. */
 class CostlyError extends AppError {}
 
 /** Error codes for groups, rows or bytes of a result beyond the limits of a request. */
@@ -153,8 +150,7 @@ export function toStoreFailure(action: string, error: unknown, timedOutMs: numbe
   return new StoreError(message, { code, type, isDataError: ofRows })
 }
 
-// The driver's error is not passed on as the cause, because its text can contain rows and whole
-// responses.
+// The driver's error is not passed on as the cause, because its text can contain rows and whole responses.
 const unavailable = (reason: string): AppError =>
   new AppError('dependency_unavailable', textOf(reason), UNAVAILABLE)
 const costly = (reason: string): AppError =>

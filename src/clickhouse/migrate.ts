@@ -136,10 +136,7 @@ export const toStatements = (text: string): readonly string[] =>
     .map((sql) => sql.trim())
     .filter((sql) => sql !== '')
 
-/**
- * The first and the newest migration of a program, which together name the schemas that it can
- * read.
- */
+/** The first and the newest migration of a program, which together name the schemas that it can read. */
 export interface SchemaVersions {
   readonly first: number
   readonly newest: number
@@ -236,8 +233,7 @@ async function renewTtls(
   for (const [name, value] of current) {
     const table = /^ttl:(\w+)$/.exec(name)?.[1]
     if (table === undefined || value === '' || ttls.has(table)) continue
-    // The table's retention is no longer a TTL. REMOVE fails when there is none, after a start that
-    // was interrupted here.
+    // The table's retention is no longer a TTL. REMOVE fails when there is none, after a start that was interrupted here.
     await target.command(`ALTER TABLE ${table} MODIFY TTL ${value}`)
     await target.command(`ALTER TABLE ${table} REMOVE TTL`)
     changed.push({ name, value: '' })

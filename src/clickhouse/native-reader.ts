@@ -260,10 +260,7 @@ function readTexts(cursor: Cursor, count: number): Texts {
   return new Texts(cursor.since(start), count)
 }
 
-/**
- * The version and the flags of a dictionary. The flags say that each block has its own complete set
- * of keys.
- */
+/** The version and the flags of a dictionary. The flags say that each block has its own complete set of keys. */
 export const DICTIONARY_VERSION = 1
 export const DICTIONARY_FLAGS = (1 << 9) | (1 << 10)
 /** Bytes per index, by the low byte of the flags. */

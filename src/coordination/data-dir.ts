@@ -25,10 +25,7 @@ export interface DataDir {
   readonly instanceId: string
   /** Gives a secret, which the first call creates in a file that only its owner can read. */
   secret(name: string): string
-  /**
-   * Records that the database has this program's schema; batches in the WAL have that schema from
-   * then on.
-   */
+  /** Records that the database has this program's schema; batches in the WAL have that schema from then on. */
   migrated(): void
   release(): void
 }
@@ -106,10 +103,7 @@ const OWN_DISKS: ReadonlySet<string> = new Set(['wal', 'clickhouse'])
 const isEmpty = (path: string): boolean =>
   statSync(path).isDirectory() && readdirSync(path).every((name) => name === 'lost+found')
 
-/**
- * Refuses a directory with files of others, because the program changes its mode and writes into
- * it.
- */
+/** Refuses a directory with files of others, because the program changes its mode and writes into it. */
 function refuseForeign(path: string): void {
   const names = readdirSync(path)
   if (names.includes('instance-id') || names.includes(SCHEMA_FILE)) return

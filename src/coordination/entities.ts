@@ -46,10 +46,7 @@ export interface Entities {
 }
 
 const PAGE_ROWS = 10_000
-/**
- * Each read overlaps the one before by this much, because rows become visible after the time in
- * their version.
- */
+/** Each read overlaps the one before by this much, because rows become visible after the time in their version. */
 const OVERLAP_S = 60
 /** A slow read fails early, because it is repeated soon and callers wait for it. */
 const CATCH_UP_MS = 5_000

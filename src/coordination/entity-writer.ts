@@ -62,10 +62,7 @@ export class EntityWriter {
     this.#running = null
   }
 
-  /**
-   * Inserts the rows together, or one by one when ClickHouse refuses them, so that bad rows fail
-   * alone.
-   */
+  /** Inserts the rows together, or one by one when ClickHouse refuses them, so that bad rows fail alone. */
   async #writeAll(batch: readonly Waiter[]): Promise<void> {
     try {
       await this.#insert(batch.map(({ row }) => row))

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { State } from './state.js'
 
 const LOCK_MS = 10_000
-/** The longest time until the end of an outage of the shared state is noticed. */
+/** The longest time until an outage of the shared state is noticed. */
 const RETRY_MS = 1_000
 const RETRY_PAUSE_MS = 50
 /** A migration of a large database may take minutes, and the other instances wait for it. */

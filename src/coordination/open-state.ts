@@ -29,8 +29,7 @@ export async function openState(
   const state = await createRedisState({ url: redisUrl, keyPrefix: redisPrefix + own, onError })
   try {
     await state.ping()
-    // Redis refuses a database number that it does not have, and the client would continue with
-    // database 0.
+    // Redis refuses a database number that it does not have, and the client would continue with database 0.
     if (failures.length > 0) throw failures[0]
   } catch (cause) {
     await state.close()

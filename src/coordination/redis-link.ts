@@ -67,9 +67,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   }
 }
 
-/**
- * Reports an error once per outage and reason, because both connections retry about every second.
- */
+/** Reports an error once per outage and reason, because both connections retry about every second. */
 function oncePerOutage(
   onError: (error: unknown) => void,
   status: StatusCell,

@@ -18,10 +18,7 @@ import { DAY_MS } from '../model/time.js'
 
 /** An instance that works on this database, and the changes that it has acknowledged. */
 const InstanceDoc = Type.Object({
-  /**
-   * Whether the others no longer wait for this instance, which then reads the changes before it
-   * sends again.
-   */
+  /** Whether the others no longer wait for this instance, which then reads the changes before it sends again. */
   isAway: Type.Boolean(),
   known: Type.Array(Type.String()),
   atMs: Type.Number(),
@@ -54,9 +51,7 @@ type SharedChangeRecord = Readonly<Static<typeof SharedChangeDoc>>
 const LEASE_MS = 5_000
 /** An instance that does not acknowledge a change for this long is away. */
 const AWAY_MS = 10_000
-/**
- * Another instance executes a change when the one that received it has not done so for this long.
- */
+/** Another instance executes a change when the one that received it has not done so for this long. */
 const TAKE_OVER_MS = 3_000
 const WAIT_MS = 20_000
 const TICK_MS = 200
@@ -99,9 +94,7 @@ interface SharedChangesDeps {
 
 type Deletion = Exclude<SharedChange, { readonly kind: 'correct-event' | 'forget-repeats' }>
 
-/**
- * Deletions are executed in ClickHouse; other changes hold as soon as all instances know of them.
- */
+/** Deletions are executed in ClickHouse; other changes hold as soon as all instances know of them. */
 const isDeletion = (change: SharedChange): change is Deletion =>
   change.kind === 'delete-sources' || change.kind === 'clear-all'
 
@@ -185,10 +178,7 @@ export class SharedChanges implements SharedWork {
     await this.#acknowledge()
   }
 
-  /**
-   * Removes this instance, which sends nothing more, or marks it as away while its WAL still holds
-   * rows.
-   */
+  /** Removes this instance, which sends nothing more, or marks it as away while its WAL still holds rows. */
   async leave(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#timer)
@@ -220,10 +210,7 @@ export class SharedChanges implements SharedWork {
     }
   }
 
-  /**
-   * Nothing is awaited between forgetting and writing the position, so that no event is sequenced
-   * in between.
-   */
+  /** Nothing is awaited between forgetting and writing the position, so that no event is sequenced in between. */
   #learn(id: string, { change, atMs, overMs }: SharedChangeRecord): void {
     if (!this.#seenMs.has(id)) this.#seenMs.set(id, performance.now())
     if (this.#marked.has(id) || this.#own()?.known.includes(id) === true) return
@@ -302,8 +289,7 @@ export class SharedChanges implements SharedWork {
           .map(([id]) => id)
           .filter((id) => own?.known.includes(id) === true || this.#canAcknowledge(id)),
       }))
-      // Other instances wait for this one only since its record exists, so changes made just before
-      // are read now.
+      // Other instances wait for this one only since its record exists, so changes made just before are read now.
       if (!wasThere) await this.#deps.replica.catchUp()
     } finally {
       this.#isAcknowledging = false
@@ -372,8 +358,7 @@ export class SharedChanges implements SharedWork {
       return (await this.#deps.store.insertsRunning((AWAY_MS - LEASE_MS) / 1000)) > 0
     } catch (error) {
       if (error instanceof AppError) throw error
-      // This ClickHouse user may not list running inserts. They had time to end until the instance
-      // was marked as away.
+      // This ClickHouse user may not list running inserts. They had time to end until the instance was marked as away.
       return false
     }
   }

@@ -1,9 +1,6 @@
 import type { Verdict } from './state.js'
 
-/**
- * The units spent, as flat triples, oldest first: time of the first unit, time of the last unit,
- * units.
- */
+/** The units spent, as flat triples, oldest first: time of the first unit, time of the last unit, units. */
 export type WindowLog = number[]
 
 interface Spending {

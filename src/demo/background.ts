@@ -1,10 +1,7 @@
 import { MINUTE_MS, SECOND_MS } from '../model/time.js'
 import type { Scene } from './scene.js'
 
-/**
- * The messages beside the requests: jobs, caches, the database, mails, bots, and a disk that fills
- * up.
- */
+/** The messages beside the requests: jobs, caches, the database, mails, bots, and a disk that fills up. */
 export function background(scene: Scene): void {
   inventory(scene)
   database(scene)

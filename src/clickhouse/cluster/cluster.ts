@@ -73,18 +73,14 @@ const DISTRIBUTED_SETTINGS: ClickHouseSettings = {
   skip_unavailable_shards: 0,
   fallback_to_stale_replicas_for_distributed_queries: 0,
   max_replica_delay_for_distributed_queries: '10',
-  // An insert is confirmed when every shard has stored its part, not when one server has queued it
-  // on disk.
+  // An insert is confirmed when every shard has stored its part, not when one server has queued it on disk.
   distributed_foreground_insert: 1,
   // A server that accepts connections without answering delays a query by three times this.
   handshake_timeout_ms: 3000,
   connections_with_failover_max_tries: '3',
 }
 
-/**
- * Settings by which a query is answered, or fails with the name of the silent shard, within a few
- * seconds.
- */
+/** Settings by which a query is answered, or fails with the name of the silent shard, within a few seconds. */
 const QUESTION_SETTINGS: ClickHouseSettings = {
   connect_timeout_with_failover_ms: 1500,
   handshake_timeout_ms: 1500,
@@ -189,9 +185,7 @@ class Cluster implements ClusterStore {
     await reach.change(sql, params, request)
   }
 
-  /**
-   * The token names the number of shards, so that each attempt spreads the rows in the same way.
-   */
+  /** The token names the number of shards, so that each attempt spreads the rows in the same way. */
   newToken(): string {
     return `${this.#front.newToken()}-to-${this.#ready().shards}`
   }
@@ -234,9 +228,7 @@ class Cluster implements ClusterStore {
     return (await this.#front.query(insertsSql, { cluster, seconds }))[0]?.running ?? 0
   }
 
-  /**
-   * Every server has to answer, because without one of them both counts and inserts are incomplete.
-   */
+  /** Every server has to answer, because without one of them both counts and inserts are incomplete. */
   async ping(request?: RequestOptions): Promise<void> {
     const settings = { connect_timeout_with_failover_ms: 500, handshake_timeout_ms: 1000 }
     const options = { timeoutMs: PING_TIMEOUT_MS, ...request, settings }

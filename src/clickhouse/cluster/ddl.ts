@@ -99,10 +99,7 @@ async function isOffered(attempt: () => Promise<void>): Promise<boolean> {
   }
 }
 
-/**
- * Reads and writes the migration history through Distributed tables, which are created before their
- * first use.
- */
+/** Reads and writes the migration history through Distributed tables, which are created before their first use. */
 function historyOf(front: Store, { local, cluster }: ReachOptions, run: Reach['change']) {
   const make = async (): Promise<void> => {
     for (const table of HISTORY_TABLES)

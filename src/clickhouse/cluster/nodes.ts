@@ -118,10 +118,7 @@ async function distributeOn(
     if (comments.get(name) !== comment) await store.command(sql)
 }
 
-/**
- * Runs on all shards at once and waits for all to end, so that a retry meets no statement that
- * still runs.
- */
+/** Runs on all shards at once and waits for all to end, so that a retry meets no statement that still runs. */
 async function onEveryShard(
   nodes: readonly Node[],
   run: (store: Store) => Promise<void>,

@@ -7,9 +7,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 export interface PartialQuestion {
   /** The shards whose rows the answer may lack. */
   readonly missing: Set<number>
-  /**
-   * Finds the shards that do not answer after the queries have run; null while none was left out.
-   */
+  /** Finds the shards that do not answer after the queries have run; null while none was left out. */
   recheck: (() => Promise<readonly number[]>) | null
 }
 

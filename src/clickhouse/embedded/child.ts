@@ -21,11 +21,9 @@ const LIBC = process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6'
 const SILENT = ['--progress', 'off', '--progress-table', 'off']
 const LOOK_MS = 10
 const CROWD_EVERY_MS = 500
-/** Most code is needed at the start only. Reading a page again costs a few microseconds. */
+/** Most code is needed at the start only. Reading again the pages that are needed within this time costs a few milliseconds. */
 const CODE_EVERY_MS = 30_000
-/**
- * An idle engine has some 80 files open. Below this number there is no need to count connections.
- */
+/** An idle engine has some 80 files open. Below this number there is no need to count connections. */
 const CROWD_FILES = 300
 /** The most connections of other processes; the engine accepts 1024 in all. */
 const MAX_STRANGERS = 200
@@ -139,8 +137,7 @@ async function runEngine(start: EngineStart): Promise<void> {
     paramsType: [ffi.DataType.I32, ffi.DataType.StringArray],
     paramsValue: [argv.length, argv],
   })
-  // The end of the thread is the message. The reason is on stderr; reading it from the result can
-  // crash.
+  // The end of the thread is the message. The reason is on stderr; reading it from the result can crash.
 }
 
 /** Keeps a crash from writing the engine's memory, with its password and logged messages, to a disk. */

@@ -23,16 +23,13 @@ export interface EmbeddedOptions {
   /** The data directory. It is created when missing, and one instance uses it at a time. */
   readonly dataDir: string
   readonly log: StoreLog
-  /**
-   * The HTTP port, set when other processes connect. Absent: another free port of the loopback
-   * address at each launch.
-   */
+  /** The HTTP port, set when other processes connect. Absent: another free port of the loopback address at each launch. */
   readonly httpPort?: number
   /** The port of the native protocol. Absent: none. */
   readonly tcpPort?: number
   /** The password, set when other processes connect. Absent: a random one at each launch. */
   readonly password?: string
-  /** The share of the machine's resources. Absent: half of the machine. */
+  /** The memory and threads of the engine. Absent: half of the machine's memory, and a merge thread for every core. */
   readonly resources?: EmbeddedResources
   /** A `<remote_servers>` element that makes several engines one cluster. */
   readonly remoteServers?: string
@@ -44,20 +41,14 @@ export interface EmbeddedOptions {
   readonly lockWaitMs?: number
   /** Whether the caller has locked the directory; an engine that still runs there is then killed. */
   readonly isOurs?: boolean
-  /**
-   * The time without an answer after which the engine is killed and restarted. Default half a
-   * minute.
-   */
+  /** The time without an answer after which the engine is killed and restarted. Default half a minute. */
   readonly patience?: Pick<WatchOptions, 'everyMs' | 'answerMs' | 'misses'>
   /** Called at each change of state; must not throw. */
   readonly onState?: (state: EmbeddedState) => void
 }
 
 export interface Embedded {
-  /**
-   * Connects to the engine across restarts, and never to another process that listens on its old
-   * port.
-   */
+  /** Connects to the engine across restarts, and never to another process that listens on its old port. */
   readonly connection: Pick<StoreOptions, 'url' | 'username' | 'password' | 'openAgent'>
   /** Address and password of the last launch. */
   readonly url: string
@@ -237,10 +228,7 @@ class Supervisor implements Embedded {
     return null
   }
 
-  /**
-   * Whether parts are in cold storage. Without the disk the engine would start with their rows
-   * missing.
-   */
+  /** Whether parts are in cold storage. Without the disk the engine would start with their rows missing. */
   async #hasColdParts(): Promise<boolean> {
     const options = { recursive: true, withFileTypes: true } as const
     const dir = join(coldDirOf(this.#clickhouseDir), 'store')

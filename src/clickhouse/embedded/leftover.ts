@@ -4,10 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface LeftoverOptions {
   readonly clickhouseDir: string
-  /**
-   * Whether the caller owns the directory. An engine that still runs there has lost its service and
-   * is killed.
-   */
+  /** Whether the caller owns the directory. An engine that still runs there has lost its service and is killed. */
   readonly isOurs: boolean
   /** How long an engine may take to end. */
   readonly waitMs: number
@@ -38,10 +35,7 @@ async function readPid(clickhouseDir: string): Promise<number | null> {
   return pid > 0 && pid !== process.pid ? pid : null
 }
 
-/**
- * Process ids are reused, so this checks that the process was started on this directory. Linux
- * only.
- */
+/** Process ids are reused, so this checks that the process was started on this directory. Linux only. */
 async function isEngine(pid: number, clickhouseDir: string): Promise<boolean> {
   const commandLine = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '')
   return commandLine.split('\0').includes(Buffer.from(clickhouseDir).toString('latin1'))

@@ -13,9 +13,7 @@ export interface Listener {
   readonly port: number
 }
 
-/**
- * The TCP sockets of this process as the kernel lists them. Needs the library `libc` to be open.
- */
+/** The TCP sockets of this process as the kernel lists them. Needs the library `libc` to be open. */
 export interface OwnSockets {
   /** The first listener on another port than this one; null if there is none. */
   findListener(otherThan: number): Listener | null

@@ -45,10 +45,7 @@ export interface Engine {
   kill(): Promise<void>
 }
 
-/**
- * After its queries the engine would read from the terminal and ends with this error, which is not
- * the reason of the end.
- */
+/** After its queries the engine would read from the terminal and ends with this error, which is not the reason of the end. */
 const AFTERWARDS = /cannot place history file/
 const GENTLE_MS = 5_000
 const TAIL_LINES = 20

@@ -12,10 +12,7 @@ export async function listTables(clickhouseDir: string): Promise<readonly string
   return tables
 }
 
-/**
- * The directories in which the disk `cold` keeps the names of its objects, like those of the
- * tables.
- */
+/** The directories in which the disk `cold` keeps the names of its objects, like those of the tables. */
 export const coldDirOf = (clickhouseDir: string): string => join(clickhouseDir, 'disks', COLD_DISK)
 
 /** Lists a directory; one that is missing or unreadable counts as empty. */
