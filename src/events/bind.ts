@@ -17,9 +17,7 @@ export function bound(prefix: string, write: (bind: Bind) => string): Condition 
   return { sql, params }
 }
 
-/**
- * Renames all parameters of a fragment, so that it can be combined with another one in a statement.
- */
+/** Renames all parameters of a fragment, so that it can be combined with another one in a statement. */
 export const renamed = ({ sql, params }: Condition, prefix: string): Condition => ({
   sql: sql.replaceAll(/\{(\w+):/g, (_, name: string) => `{${prefix}${name}:`),
   params: Object.fromEntries(Object.entries(params).map(([name, value]) => [prefix + name, value])),

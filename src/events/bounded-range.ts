@@ -7,10 +7,7 @@ import { END_MS } from './range-rows.js'
 /** The result of a query over a time range. */
 export interface Bounded<Answer> {
   readonly answer: Answer
-  /**
-   * The result covers the time from here on, which is the start of the range unless that would have
-   * taken too long.
-   */
+  /** The result covers the time from here on, which is the start of the range unless that would have taken too long. */
   readonly completeFromMs: number
 }
 

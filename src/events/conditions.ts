@@ -80,10 +80,7 @@ export function hasWordOfVariables(
     .some(({ kind }, at) => kind === 'word' && !texts.some(({ words }) => words[at] === 1))
 }
 
-/**
- * A longer list of texts is replaced by a comparison: its word is common, so an index would rule
- * out little.
- */
+/** A longer list of texts is replaced by a comparison: its word is common, so an index would rule out little. */
 const MAX_NAMED_CHARS = 50_000
 
 /** The texts of the dictionaries that contain one word. */

@@ -47,10 +47,7 @@ export interface EventSettings {
   readonly retention: Kept
   /** Events that arrived before may be in cold storage; 0 for none. */
   readonly coldUntilMs: () => number
-  /**
-   * When an index finds at most this many matches, only their repeats are looked up
-   * (`few-matches.ts`).
-   */
+  /** When an index finds at most this many matches, only their repeats are looked up (`few-matches.ts`). */
   readonly fewMatches?: number
 }
 
@@ -73,10 +70,7 @@ export function createEvents(
   const windowMs = dedupWindowSeconds * 1000
   const bounded = createBoundedRange({ density, windowMs })
   const { get, counted, repeatsOf } = createEventReader(store)
-  /**
-   * A page of events by time and id, newest first by default. Occurrences are those of the time
-   * range.
-   */
+  /** A page of events by time and id, newest first by default. Occurrences are those of the time range. */
   const page = async (query: EventQuery, signal?: AbortSignal): Promise<EventPage> => {
     const { rows, isCut } = await readPage({ store, density, windowMs }, query, signal)
     const [first, last] = [rows[0], rows.at(-1)]
@@ -96,7 +90,7 @@ export function createEvents(
     trace: createTraceReader(page),
     refusedPattern: createPatternCheck(store),
     removal: createRemoval(store),
-    /** Gives a time range without an end the current one. */
+    /** The time range of a question, which ends now when it has no end. */
     rangeOf: ({ filter, fromMs, toMs }: EventQuestion, nowMs: number): RangeQuestion => ({
       filter,
       fromMs,

@@ -135,10 +135,7 @@ const toBytes = (text: string): Uint8Array => Buffer.from(text)
 const toSpan = (bytes: Uint8Array): TextSpan => ({ bytes, from: 0, to: bytes.length })
 const EMPTY_TAGS = toSpan(toBytes('{}'))
 
-/**
- * Appends the reason of a correction after the other tags, even when a tag of the same name was
- * sent.
- */
+/** Appends the reason of a correction after the other tags, even when a tag of the same name was sent. */
 function withReason({ bytes, from, to }: TextSpan, reason: TextSpan): TextSpan {
   const tags = new ByteBuffer(to - from + 256)
   tags.append(bytes.subarray(from, to - 1))

@@ -57,10 +57,7 @@ interface ColumnContext {
   readonly redirects: Redirects
 }
 
-/**
- * The SQL of the columns of a field, beside `ts_ms` and `event_id`, preceded by the function that
- * writes its cells.
- */
+/** The SQL of the columns of a field, beside `ts_ms` and `event_id`, preceded by the function that writes its cells. */
 type FieldColumns = readonly [OpenCell, ...((context: ColumnContext) => string)[]]
 
 const stored = (name: string) => (): string => name
@@ -104,9 +101,7 @@ const needsRepeats = (names: readonly string[]): boolean =>
   names.includes('occurrence_count') || names.includes('last_seen')
 
 export interface ExportLines {
-  /**
-   * SQL of the columns of the lines, each preceded by a comma, without those that every export has.
-   */
+  /** SQL of the columns of the lines, each preceded by a comma, without those that every export has. */
   readonly columns: Condition
   /** The line before the first event; '' for none. */
   readonly head: string

@@ -113,9 +113,7 @@ function jsonEscape(byte: number): string {
   return escape.startsWith(String.raw`\u`) ? String.raw`\u${escape.slice(2).toUpperCase()}` : escape
 }
 
-/**
- * 1 for bytes that are not copied as they are: escapes, and the first byte of U+2028 and U+2029.
- */
+/** 1 for bytes that are not copied as they are: escapes, and the first byte of U+2028 and U+2029. */
 const IS_SPECIAL_IN_JSON = Uint8Array.from(JSON_ESCAPES, (escape, byte) =>
   escape !== null || byte === 0xe2 ? 1 : 0,
 )
@@ -147,9 +145,7 @@ export function putJsonText(out: ByteBuffer, { bytes, from, to }: TextSpan): voi
 const LINE_SEPARATOR = Buffer.from(String.raw`\u2028`)
 const PARAGRAPH_SEPARATOR = Buffer.from(String.raw`\u2029`)
 
-/**
- * U+2028 and U+2029 are escaped, because older JavaScript takes them for line ends within a text.
- */
+/** U+2028 and U+2029 are escaped, because older JavaScript takes them for line ends within a text. */
 function lineSeparator(bytes: Uint8Array, at: number, to: number): Uint8Array | null {
   if (at + 2 >= to || bytes[at + 1] !== 0x80) return null
   if (bytes[at + 2] === 0xa8) return LINE_SEPARATOR
@@ -226,10 +222,7 @@ function putPlain(out: ByteBuffer, { bytes, from, to }: TextSpan): void {
   out.length = at
 }
 
-/**
- * A CSV column name, quoted when a spreadsheet would take it for a formula. A query can name any
- * attribute.
- */
+/** A CSV column name, quoted when a spreadsheet would take it for a formula. A query can name any attribute. */
 const csvName = (name: string): string => {
   const text = /^[\s=+\-@]/.test(name) ? `'${name}` : name
   return /[",\r\n']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text

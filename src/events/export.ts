@@ -105,7 +105,7 @@ export async function* exportEvents(
     for (const block of blocks)
       for (const part of query.lines.write(block)) {
         yield part
-        // Yields to other requests, because a fast client never waits.
+        // Lets other requests run, because writing to a fast client never waits.
         await nextTurn()
       }
   }
@@ -116,9 +116,7 @@ const endAfter = (after: EventPosition | null): number => (after === null ? END_
 interface Span {
   readonly fromMs: number
   readonly toMs: number
-  /**
-   * Whether the range is that of events that began before the time range and are repeated in it.
-   */
+  /** Whether the range is that of events that began before the time range and are repeated in it. */
   readonly isEarlier: boolean
 }
 

@@ -50,10 +50,7 @@ export function fieldKey(field: Field, prefix: string): Condition {
 /** The fields whose keys are numbers. */
 const NUMBERED: readonly BuiltinField[] = ['severity', 'priority', 'type', 'template']
 
-/**
- * SQL that groups rows by the key of a field together with their bucket. Text keys are replaced by
- * a hash of 128 bits.
- */
+/** SQL that groups rows by the key of a field together with their bucket. Text keys are replaced by a hash of 128 bits. */
 export const groupOf = (field: Field | null, key: string): string =>
   field === null || (field.kind === 'builtin' && NUMBERED.includes(field.name))
     ? key

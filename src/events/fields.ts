@@ -45,7 +45,7 @@ const eventsSql = statement<Params, FieldRow>('event_fields')
 
 /** The most attributes that are listed. */
 const MAX_FIELDS = 1000
-/** One more row to detect that there are more, and one for the events without attributes. */
+/** One more row to detect that there are more, and one without a name, for occurrences whose attributes are not counted. */
 const ALL = { start: '', limit: MAX_FIELDS + 2 }
 const TYPES: Readonly<Record<number, AttributeField['type']>> = {
   1: 'text',

@@ -91,8 +91,7 @@ export function createHistogram({ store, counter, bounded }: HistogramOptions) {
       signal,
       async (range, options) => {
         const asked = { ...by, stepS }
-        // The rollups of occurrences do not count events, so events are counted by a query of their
-        // own.
+        // The rollups of occurrences do not count events, so events are counted by a query of their own.
         const isApart = by.counted === 'occurrences' && counter.isRolledUp(range, asked)
         const [counts, events] = await Promise.all([
           counter.countBy(range, asked, options),

@@ -156,7 +156,7 @@ function createHeard(nowMs: () => number) {
   return {
     has: (instance: string): boolean => heard.has(instance),
     list: (): readonly Counts[] => [...heard.values()],
-    /** @returns whether the instance restarted */
+    /** @returns whether the instance restarted its counts */
     note: (counts: Counts): boolean => {
       const before = heard.get(counts.instance)
       heard.set(counts.instance, { ...counts, heardMs: nowMs() })

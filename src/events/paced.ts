@@ -1,9 +1,7 @@
 export interface PacedOptions {
   /** The shortest time between the beginnings of two runs. */
   readonly intervalMs: number
-  /**
-   * Runs take at most this share of the time, as long as no run is delayed by more than `failedMs`.
-   */
+  /** Runs take at most this share of the time, as long as no run is delayed by more than `failedMs`. */
   readonly share: number
   /** The pause after a run that failed. */
   readonly failedMs: number

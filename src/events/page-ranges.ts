@@ -48,10 +48,7 @@ export interface RangeSearch {
   readonly options: RequestOptions
   readonly density: Density
   readonly dictionary: Dictionary
-  /**
-   * The start of the range that is left to read. Events that began earlier belong to it when they
-   * are repeated in it.
-   */
+  /** The start of the range that is left to read. Events that began earlier belong to it when they are repeated in it. */
   readonly startMs: number
   /** Exclusive. */
   readonly endMs: number
@@ -92,8 +89,7 @@ async function* newestFirst(search: RangeSearch): AsyncGenerator<TimeRange> {
   if (await isRareWord(search)) yield { ...wholeRange(search, endMs), ...RARE }
   else if (query.filter.sources === null || !isCounted)
     yield* newestEvents(search, isCounted, isShort)
-  // One source among many has few of the newest events, so its hours are read from the rollup at
-  // once.
+  // One source among many has few of the newest events, so its hours are read from the rollup at once.
   else if (isShort) yield wholeRange(search, endMs)
   else yield* countedRanges(search, endMs)
 }
@@ -113,10 +109,7 @@ async function* newestEvents(
   else if (fromMs > startMs) yield wholeRange(search, fromMs)
 }
 
-/**
- * Where the newest events before a time begin. A short rest before the time range is added to the
- * range.
- */
+/** Where the newest events before a time begin. A short rest before the time range is added to the range. */
 function startOf({ query, density, startMs }: RangeSearch, toMs: number, events: number): number {
   const fromMs = density.startOf(toMs, events)
   return fromMs <= query.fromMs ? startMs : fromMs

@@ -46,10 +46,7 @@ interface PageReader {
   readonly windowMs: number
 }
 
-/**
- * The most bytes of text in a page. Only long pages use this bound: a short one holds little in any
- * case.
- */
+/** The most bytes of text in a page. Only long pages use this bound: a short one holds little in any case. */
 const MOST_BYTES = 16 * 1024 * 1024
 const SHORT_PAGE = 101
 

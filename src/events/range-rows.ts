@@ -35,10 +35,7 @@ export interface ListedRow {
   readonly attribute_values: string
   readonly tags_text: string
   readonly correction_reason: string
-  /**
-   * The bytes of text up to and including this row. Present only when the page has a bound of
-   * bytes.
-   */
+  /** The bytes of text up to and including this row. Present only when the page has a bound of bytes. */
   readonly bytes?: number
 }
 
@@ -50,10 +47,7 @@ export interface TimeRange {
   readonly hours: readonly number[] | null
   /** Whether the range is read by one thread, which is the fastest for a small one. */
   readonly isSmall: boolean
-  /**
-   * Whether few of many events match. ClickHouse then evaluates all indexes before it reads
-   * (bench/NOTES.md).
-   */
+  /** Whether few of many events match. ClickHouse then evaluates all indexes before it reads (bench/NOTES.md). */
   readonly isSparse: boolean
 }
 
@@ -80,10 +74,7 @@ const boundedSql = statement<Params, ListedRow>('event_page_bounded')
 /** The end of ClickHouse's DateTime, in 2106. */
 export const END_MS = 0xffff_ffff * 1000
 
-/**
- * The most by which an event's time is later than its arrival: a day, and an hour for clocks that
- * differ.
- */
+/** The most by which an event's time is later than its arrival: a day, and an hour for clocks that differ. */
 export const MAX_AHEAD_MS = DAY_MS + HOUR_MS
 
 /** Reads the first matching events of a time range with one statement. */

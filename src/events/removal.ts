@@ -32,10 +32,7 @@ export interface RemovalRows {
 const READ: RequestOptions = { isSearch: true }
 
 export function createRemoval(store: Pick<Store, 'query' | 'queryColumns'>) {
-  /**
-   * The negated counts of these events, in as many blocks as needed. Events that are not stored
-   * have none.
-   */
+  /** The negated counts of these events, in as many blocks as needed. Events that are not stored have none. */
   const rows = async (ids: readonly number[]): Promise<readonly RemovalRows[]> => {
     const [landing = [], stats = []] = await Promise.all(
       [rowsSql, statsSql].map((sql) => store.queryColumns(sql, { ids }, READ)),

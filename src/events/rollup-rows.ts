@@ -47,17 +47,11 @@ interface RolledUp {
 }
 
 interface RolledUpSince extends RolledUp {
-  /**
-   * The first whole hour of which no event was dropped; occurrences from before are counted from
-   * the events.
-   */
+  /** The first whole hour of which no event was dropped; occurrences from before are counted from the events. */
   readonly keptMs: number
 }
 
-/**
- * The fields that each rollup counts by beside the source, finest steps first. None counts by
- * severity and priority together.
- */
+/** The fields that each rollup counts by beside the source, finest steps first. None counts by severity and priority together. */
 const ROLLUPS = {
   series: { stepS: 1, dimensions: ['severity', 'priority'] },
   templates: { stepS: HOUR_S, dimensions: ['severity', 'priority', 'template'] },
@@ -247,9 +241,7 @@ function wholeSteps(
   return stepS % ofS !== 0 || first >= last ? [until, until] : [first, last]
 }
 
-/**
- * SQL of the occurrences and of the value in a row of the rollups. All names come from closed sets.
- */
+/** SQL of the occurrences and of the value in a row of the rollups. All names come from closed sets. */
 function expressionsOf(
   { severities, priorities }: EventFilter,
   field: Field | null,

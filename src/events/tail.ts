@@ -331,10 +331,7 @@ class LiveTail implements Tail {
     }
   }
 
-  /**
-   * Sends what the client has missed, as long as it reads; subscriptions that wait longest come
-   * first.
-   */
+  /** Sends what the client has missed, as long as it reads; subscriptions that wait longest come first. */
   #flush(client: TailClient): void {
     const nowMs = performance.now()
     const due = [...(this.#clients.get(client)?.values() ?? [])]
@@ -354,9 +351,7 @@ class LiveTail implements Tail {
 const isDue = ({ missed, isCatchingUp, sentAtMs }: Subscription, nowMs: number): boolean =>
   missed !== null && !isCatchingUp && (missed.matched > 0 || nowMs - sentAtMs >= IDLE_MS)
 
-/**
- * A shard that has lost all of its events counts from the start again, so everything there is new.
- */
+/** A shard that has lost all of its events counts from the start again, so everything there is new. */
 const sinceOf = (after: Blocks, now: Blocks): Blocks => {
   const known = new Map(after)
   return now.map(([shard, block]) => {

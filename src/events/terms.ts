@@ -103,10 +103,7 @@ const escaped = (text: string): string => text.replaceAll(/[!-/:-@[-^`{-~]/g, '\
 /** Further words rule out few granules. */
 const MAX_WORDS_WITHIN = 2
 
-/**
- * Whole words within the term, for the indexes. The longest come first, because they are the
- * rarest.
- */
+/** Whole words within the term, for the indexes. The longest come first, because they are the rarest. */
 export function wordsWithin(term: Term): readonly string[] {
   if (term.kind === 'word') return [term.text]
   if (term.kind !== 'phrase' && term.kind !== 'pattern') return []

@@ -50,17 +50,14 @@ function inTexts(
     if (column === 'host' && hosts !== undefined) return `host IN ${bind('Array(String)', hosts)}`
     if (words.length === 0) return `(notEmpty(${column}) AND ${matches(column, pattern)})`
     const known = words.map((word) => hasWordIn([column], word, bind))
-    // ClickHouse compiles a pattern once for each part, a millisecond each, unless it is a plain
-    // text.
+    // On a dictionary of hosts ClickHouse compiles the pattern for each part, a millisecond each, so
+    // the column is cast to plain texts.
     return `(${[...known, matches(`CAST(${column}, 'String')`, pattern)].join(' AND ')})`
   })
   return `(${inMessage(term, bind)}) OR ${others.join(' OR ')}`
 }
 
-/**
- * An event with an exception has its tags as JSON, and the exception's words follow a newline in
- * `search_words`.
- */
+/** An event with an exception has its tags as JSON, and the exception's words follow a newline in `search_words`. */
 function inException(term: Term, condition: string, bind: Bind): string {
   const words = wordsWithin(term).map((word) => `hasToken(search_words, ${bind('String', word)})`)
   return `(${[`position(search_words, '\\n') > 0`, ...words, condition].join(' AND ')})`
@@ -117,10 +114,7 @@ const holds = (column: string, text: string): string =>
 const inPart = (text: string): string =>
   `(${holds('constant_text', text)} OR ${holds('variables', text)})`
 
-/**
- * A run of letters and digits is either in the constant text or in a variable; separators may span
- * both.
- */
+/** A run of letters and digits is either in the constant text or in a variable; separators may span both. */
 function phraseInMessage(text: string, bind: Bind): string {
   const runs = [...new Set(text.match(/[A-Za-z0-9\u0080-\u{10ffff}]+/gu))]
   const parts = runs.map((run) => inPart(bind('String', run)))

@@ -46,10 +46,7 @@ export interface TraceQuery {
 
 export const MAX_SPANS = 2_000
 export const MAX_LOGS = 1_000
-/**
- * The longest duration. A longer one, such as one in nanoseconds, would end beyond the range of
- * dates.
- */
+/** The longest duration. A longer one, such as one in nanoseconds, would end beyond the range of dates. */
 const MAX_DURATION_MS = END_MS
 
 type ReadPage = (query: EventQuery, signal?: AbortSignal) => Promise<EventPage>

@@ -21,9 +21,7 @@ interface Range {
   readonly toMs: number
 }
 
-/**
- * The whole hours of a range after `sinceMs`, of which `template_stats` has the number of events.
- */
+/** The whole hours of a range after `sinceMs`, of which `template_stats` has the number of events. */
 export function wholeHours({ filter, fromMs, toMs }: Range, sinceMs: number): WholeHours {
   const fromS = Math.ceil(Math.max(fromMs, sinceMs) / HOUR_MS) * HOUR_S
   const untilS = Math.min(Math.floor(toMs / HOUR_MS) * HOUR_S, END_S)
