@@ -26,10 +26,7 @@ export function createRanges(entries: readonly string[]): (ip: string) => boolea
   return (ip) => list.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4')
 }
 
-/**
- * The network whose addresses one client may hold: an IPv4 address, or the /64 of an IPv6 address
- * (RFC 6177).
- */
+/** The network whose addresses one client may hold: an IPv4 address, or the /64 of an IPv6 address (RFC 6177). */
 export function networkOf(ip: string): string {
   if (isIP(ip) !== 6) return ip
   const [head = '', tail] = ip.split('::')

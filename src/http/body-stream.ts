@@ -16,10 +16,7 @@ const QUEUE_BYTES = 1024 * 1024
 
 /** The body of a request, as it arrives. */
 export interface BodyChunks extends AsyncIterable<Uint8Array> {
-  /**
-   * Sets how many of the bytes that were read are still in memory, because they count towards the
-   * limit of all bodies.
-   */
+  /** Sets how many of the bytes that were read are still in memory, because they count towards the limit of all bodies. */
   keep(bytes: number): void
 }
 

@@ -105,10 +105,7 @@ const FREE_CHUNKS = 1_000
 /** The least average size of the chunks of a body. Single log lines are larger. */
 const CHUNK_BYTES = 16
 
-/**
- * Whether the chunks of a body are so small that they cost the event loop far more than their
- * bytes.
- */
+/** Whether the chunks of a body are so small that they cost the event loop far more than their bytes. */
 export const areTinyChunks = (chunks: number, bytes: number): boolean =>
   chunks > FREE_CHUNKS && bytes < chunks * CHUNK_BYTES
 
@@ -136,10 +133,7 @@ const DISCARD_BYTES = 65_536
  * iteration of the event loop.
  */
 const GROWTH_FACTOR = 8
-/**
- * When a refused body has at most this much left, it is read to its end so that the connection can
- * be reused.
- */
+/** When a refused body has at most this much left, it is read to its end so that the connection can be reused. */
 const RUN_OUT_BYTES = 67_108_864
 
 /**

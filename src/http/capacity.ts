@@ -12,10 +12,7 @@ export interface Capacity {
   readonly webSockets: number
 }
 
-/**
- * Files for other uses: the WAL, connections to ClickHouse and Redis, libraries, and Node.js
- * itself.
- */
+/** Files for other uses: the WAL, connections to ClickHouse and Redis, libraries, and Node.js itself. */
 const OWN_FILES = 512
 /** The limit never falls below this, whatever the open-file limit is. */
 const LEAST = 100

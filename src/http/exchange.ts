@@ -264,8 +264,7 @@ export class Exchange {
     const res = this.#res
     const { stallTimeoutMs, unread } = this.#host
     const body = asBytes(text)
-    // Bytes are those of a file, which all its readers share, so only the bytes of texts are
-    // counted.
+    // Bytes are those of a file, which all its readers share, so only the bytes of texts are counted.
     const own = typeof text === 'string' ? body.byteLength : 0
     const wait = (): void => {
       this.#dueMs = performance.now() + stallTimeoutMs

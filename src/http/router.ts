@@ -7,10 +7,7 @@ export interface Routable {
   readonly method: RouteMethod
   /** Segments of fixed text or `{name}`, such as `/api/sources/{name}/toggle`. */
   readonly path: string
-  /**
-   * Whether other segments may precede the path, and a slash follow it, as clients that join URLs
-   * send it.
-   */
+  /** Whether other segments may precede the path, and a slash follow it, as clients that join URLs send it. */
   readonly isJoined?: boolean
 }
 
@@ -104,9 +101,7 @@ export function createRouter<R extends Routable>(routes: readonly R[]): Router<R
   }
 }
 
-/**
- * The path without a trailing slash, then the same without its first segments, one after the other.
- */
+/** The path without a trailing slash, then the same without its first segments, one after the other. */
 function partsOf(path: string): readonly string[] {
   if (path.split('/').length > MAX_SEGMENTS) return []
   const isOpen = path.endsWith('/')

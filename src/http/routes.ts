@@ -25,10 +25,7 @@ export interface HttpRoute extends Routable {
   readonly id: string
   /** Largest body; 0 when the route takes none, where a small one is read and ignored. */
   readonly bodyBytes: number
-  /**
-   * Whether the body is passed on while it arrives, whatever its length; `bodyBytes` does not
-   * apply. Default: never.
-   */
+  /** Whether the body is passed on while it arrives, whatever its length; `bodyBytes` does not apply. Default: never. */
   readonly isStreamed?: (headers: HeaderBag) => boolean
   /** The error for a larger body. Default: `body_too_large`. */
   readonly oversizeCode?: 'body_too_large' | 'file_too_large'
@@ -37,10 +34,7 @@ export interface HttpRoute extends Routable {
    * that unauthenticated clients cannot exhaust that of the others.
    */
   readonly isAuthenticatedByBody?: true
-  /**
-   * Whether the route uses the client's address only to refuse a request, so that it is not copied
-   * otherwise.
-   */
+  /** Whether the route uses the client's address only to refuse a request, so that it is not copied otherwise. */
   readonly isAddressless?: true
   /** Writes errors in a protocol's own form. Default: the one body shape of the API. */
   readonly toErrorReply?: (error: AppError, head: RequestHead) => Reply

@@ -68,10 +68,7 @@ export interface ServerOptions {
   readonly cors?: CorsOptions
   /** Addresses and CIDR ranges whose X-Forwarded-For is trusted. */
   readonly trustedProxies?: readonly string[]
-  /**
-   * Whether browsers use HTTPS, by way of a proxy; they are then told to use nothing else. Default
-   * false.
-   */
+  /** Whether browsers use HTTPS, by way of a proxy; they are then told to use nothing else. Default false. */
   readonly https?: boolean
   /** Called once per finished request. */
   readonly observe?: (outcome: RequestOutcome) => void

@@ -31,7 +31,7 @@ export class StreamedBody {
     })
   }
 
-  /** @returns false when it was ended early @throws the error of the source */
+  /** @returns false when it was ended early. @throws the error of the source */
   async send(): Promise<boolean> {
     this.#onWaiting(false)
     try {

@@ -11,10 +11,7 @@ const BLOCK_BYTES = 131_072
 
 const decoder = new ZSTDDecoder()
 
-/**
- * Loads the decoder; must be awaited before `decodeZstd`. It takes 20 ms and 14 MB, so it is loaded
- * on first use.
- */
+/** Loads the decoder; must be awaited before `decodeZstd`. It takes 20 ms and 14 MB, so it is loaded on first use. */
 export const loadZstd = (): Promise<void> => decoder.init()
 
 /**

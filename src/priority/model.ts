@@ -381,10 +381,7 @@ const basePoints = (words: readonly string[]): number => {
   return Math.max(-1.5, Math.min(2.2, sum))
 }
 
-/**
- * The share of a word's points that applies. A word of a single corrected template may be a
- * coincidence.
- */
+/** The share of a word's points that applies. A word of a single corrected template may be a coincidence. */
 const supportShare = (corrections: number): number =>
   Math.min(1, (corrections * corrections) / (FULL_SUPPORT * FULL_SUPPORT))
 
