@@ -83,10 +83,7 @@ export class BlockEncoder {
   #modelVersion = ''
   #bodyBytes = 0
   #attributesLeftOut = 0
-  /**
-   * The defaults of the last body as numbers in the word table; null after the table was
-   * renumbered.
-   */
+  /** The defaults of the last body as numbers in the word table; null after the table was renumbered. */
   #defaults: Defaults | null = null
 
   constructor(templates: KnownTemplates, { seed, ignoredTags, isDeduplicated }: Identity) {

@@ -24,20 +24,14 @@ const LEARNED_AT_ONCE = 250
 export class BlockTemplates {
   readonly #deps: BlockTemplatesDeps
   #unsaved: TemplateRow[] = []
-  /**
-   * The end of the current learning, in which results of the miner are applied in their order. It
-   * never rejects.
-   */
+  /** The end of the current learning, in which results of the miner are applied in their order. It never rejects. */
   #learning: Promise<void> = Promise.resolve()
 
   constructor(deps: BlockTemplatesDeps) {
     this.#deps = deps
   }
 
-  /**
-   * Sends unknown signatures to the miner, some at a time, so that those of other bodies get their
-   * turn.
-   */
+  /** Sends unknown signatures to the miner, some at a time, so that those of other bodies get their turn. */
   async resolve(
     { sources, templateNos }: Pick<RowBlock, 'sources' | 'templateNos'>,
     misses: MissBlock,
@@ -47,8 +41,7 @@ export class BlockTemplates {
     for (let from = 0; from < nos.length; from += LEARNED_AT_ONCE) {
       const some = missTask(sources, misses, from)
       const mined = await pool.resolve(some, () => templates.numbered())
-      // Learned before the next ones are mined, because a miner that is replaced meanwhile is
-      // restored from what was learned.
+      // Learned before the next ones are mined, because a miner that is replaced meanwhile is restored from what was learned.
       await this.#learn(mined.changes)
       nos.set(mined.nos, from)
       for (const [i, no] of mined.nos.entries()) {
@@ -72,9 +65,7 @@ export class BlockTemplates {
     return changes.some(({ isNews }) => isNews)
   }
 
-  /**
-   * Drops the forgotten templates and renumbers the others. Called when no block holds a number.
-   */
+  /** Drops the forgotten templates and renumbers the others. Called when no block holds a number. */
   async renumber(): Promise<void> {
     const { pool, templates } = this.#deps
     const kept = templates.kept()

@@ -129,10 +129,7 @@ export interface RowBlock {
   /** 0 = the signature is unknown, see `misses`. */
   readonly templateNos: Int32Array
   readonly sources: readonly string[]
-  /**
-   * The number of messages by source and severity: one for each of SEVERITIES for each of
-   * `sources`. Never in shared memory.
-   */
+  /** The number of messages by source and severity: one for each of SEVERITIES for each of `sources`. Never in shared memory. */
   readonly occurrences: Uint32Array
   readonly misses: MissBlock | null
   /** The number of attribute values beyond the bounds, in messages that were parsed. */
@@ -167,10 +164,7 @@ export interface MissBlock {
 export interface BlockResult {
   readonly block: RowBlock | null
   readonly dead: DeadBlock | null
-  /**
-   * The results of the first bodies of the task. The others were not encoded, because these took
-   * too long.
-   */
+  /** The results of the first bodies of the task. The others were not encoded, because these took too long. */
   readonly bodies: readonly BodyResult[]
   /** The time of arrival in the rows and dead letters. */
   readonly receivedAtMs: number

@@ -212,10 +212,7 @@ async function openBody(
   }
 }
 
-/**
- * The compression of a body. Files are decompressed only as declared, bodies of requests also
- * without a declaration.
- */
+/** The compression of a body. Files are decompressed only as declared, bodies of requests also without a declaration. */
 const codingOf = ({ format, bytes, coding }: BodyTask): ContentCoding =>
   format === 'ingest' || format === 'text' || isOfProtocol(format)
     ? sniffCoding(bytes ?? NO_BYTES, coding)
@@ -321,7 +318,7 @@ function toRefusal(error: unknown): BodyRefusal {
   return { code, message: error.message }
 }
 
-/** The refusal of a body that cannot be decompressed or decoded. A replay keeps its dead letter. */
+/** The refusal of a body of `/ingest` without a line of JSON, which makes no dead letters. A replay keeps its dead letter. */
 const UNREADABLE: BodyRefusal = {
   code: 'bad_request',
   message: 'no line of the body is JSON; lines of text are sent with Content-Type: text/plain',

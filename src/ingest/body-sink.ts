@@ -18,10 +18,7 @@ import { verdictOf } from './verdicts.js'
 
 /** The most errors in a reply. */
 const REPORTED_ERRORS = 20
-/**
- * The most sources of one body, each of which the main thread checks. It is the number that a key
- * may register by default.
- */
+/** The most sources of one body, each of which the main thread checks. It is the number that a key may register by default. */
 const SOURCES_PER_BODY = 10_000
 const INFO = SEVERITIES.indexOf('INFO')
 

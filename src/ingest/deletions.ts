@@ -155,10 +155,7 @@ const MOST_EVENTS = 1_000_000
 /** The time for one deletion; a request has 30 s in all. */
 const DELETE_MS = 18_000
 
-/**
- * The lease of the lock, which is renewed. After an instance died, the others can delete nothing
- * for this long.
- */
+/** The lease of the lock, which is renewed. When an instance dies, the others can delete nothing for this long. */
 const LOCK_MS = 15_000
 
 export function createDeletions(deps: DeletionDeps) {
@@ -192,11 +189,12 @@ export function createDeletions(deps: DeletionDeps) {
         return result as DeletedSources // the result of `execute` for this kind
       }),
     /**
-     * Deletes the events of a query if their number is as expected. 1. On all instances, later
-     * messages no longer repeat earlier events, and repeats so far are stored. 2. The events are
-     * counted. 3. In batches, their ids and the rows that subtract them from the rollups are read,
-     * and put into the WAL together with the command that deletes them. Each event is therefore
-     * subtracted and deleted, or neither, whatever crashes.
+     * Deletes the events of a query if their number is as expected.
+     *
+     * 1. On all instances, later messages no longer repeat earlier events, and repeats so far are stored.
+     * 2. The events are counted.
+     * 3. In batches, their ids and the rows that subtract them from the rollups are read, and put into the WAL together
+     *    with the command that deletes them. Each event is therefore subtracted and deleted, or neither, whatever crashes.
      *
      * @throws AppError count_mismatch, dependency_unavailable
      */

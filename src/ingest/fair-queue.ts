@@ -13,14 +13,11 @@ export const TASK_BODIES = 512
 /** The most time that a task of several bodies is to take; a single body may take longer. */
 export const TASK_MS = 25
 /**
- * A body that takes longer is encoded in a task of its own, because others in the task would wait
- * for its templates and its record in the log as well.
+ * A body that takes longer shares no task with bodies of other owners, because they would wait for
+ * its templates and its record in the WAL as well.
  */
 const SHARED_MS = 2
-/**
- * The estimate for an owner whose bodies were not measured yet; it is that of records that must be
- * parsed.
- */
+/** The estimate for an owner whose bodies were not measured yet; it is that of records that must be parsed. */
 const FIRST_MS_PER_BYTE = 20e-6
 /** Above this number of owners, idle ones are forgotten. */
 const REMEMBERED_OWNERS = 1_000

@@ -4,15 +4,12 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { AppError } from '../model/errors.js'
 import { DAY_MS } from '../model/time.js'
 
-/** A key counts as a repeat for this long. */
+/** A key that comes again within this time is a repeat. */
 export const WINDOW_MS = 300_000
 /** How long the claims of an instance that died while storing stay in force. */
 const STORING_MS = 20_000
 const POLL_MS = 100
-/**
- * The keys that are handled in one iteration of the event loop, about 10 ms of work. A body may
- * have 150,000 keys.
- */
+/** The keys that are handled in one iteration of the event loop, about 10 ms of work. A body may have 150,000 keys. */
 const KEYS_AT_ONCE = 1_000
 const STORING = 'storing'
 const STORED = 'stored'
@@ -30,7 +27,7 @@ export interface Claim {
   /** By key: whether it is new. The others were stored before. */
   readonly isNew: readonly boolean[]
   /**
-   * Called when the message is durable: from now on repeats are detected. It never rejects.
+   * Called when the claimed messages are durable: from then on repeats are detected. It never rejects.
    *
    * @param keys the keys of what was stored; others are released. Default: all
    */
@@ -151,8 +148,7 @@ async function claimIn(
     const claimed = keys.filter((_, i) => outcomes[i] === 'new')
     if (!outcomes.includes('busy'))
       return await toClaim({ seen, keys, claimed, value, storedSince })
-    // Releases the claimed keys, because two senders that each hold a part would wait for each
-    // other.
+    // Releases the claimed keys, because two senders that each hold a part would wait for each other.
     await tryInTurns(claimed, (key) => seen.delete(key))
     if (Date.now() >= deadline) throw stillBusy()
     await sleep(POLL_MS * (1 + Math.random()))
@@ -194,10 +190,7 @@ const stillBusy = (): AppError =>
     },
   )
 
-/**
- * Claims a key. It is `busy` while another sender stores the same, because this one counts if that
- * one fails.
- */
+/** Claims a key. It is `busy` while another sender stores the same, because this one counts if that one fails. */
 async function claimOne(
   seen: SeenKeys,
   key: string,
@@ -207,8 +200,7 @@ async function claimOne(
   const found = await seen.get(key)
   if (found === null || found === STORING) return 'busy'
   if (isOfNow(found, value)) return 'repeat'
-  // Of several senders that find an outdated key, only the first may delete it; another could
-  // delete a new key.
+  // Of several senders that find an outdated key, only the first may delete it; another could delete a new key.
   if (!(await seen.setIfAbsent(`${key} ${found}`, 'gone', WINDOW_MS))) return 'busy'
   await seen.delete(key)
   return (await seen.setIfAbsent(key, STORING, STORING_MS)) ? 'new' : 'busy'

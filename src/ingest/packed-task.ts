@@ -49,10 +49,7 @@ export interface Parcel {
   readonly packed: PackedTask
   /** Unpacks a result together with its memory. */
   readonly unpack: (result: PackedResult) => EncodedBlock
-  /**
-   * Releases the memory that is not part of the result; called when no worker has the task any
-   * more.
-   */
+  /** Releases the memory that is not part of the result; called when no worker has the task any more. */
   readonly release: () => void
 }
 

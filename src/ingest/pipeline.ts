@@ -165,10 +165,7 @@ export class Pipeline {
     return this.#unstored.oldestMs
   }
 
-  /**
-   * The number of messages in the WAL that ClickHouse does not have yet, without those that were
-   * there at the start.
-   */
+  /** The number of messages in the WAL that ClickHouse does not have yet, without those that were there at the start. */
   get waiting(): number {
     return this.#unstored.messages
   }

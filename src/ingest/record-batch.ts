@@ -41,10 +41,7 @@ export class RecordBatch implements RecordSink {
   readonly #sender: Buffer
   #bytes = NO_BYTES
   #size = 0
-  /**
-   * About the size of the last body, with which the next one starts, because growing copies all of
-   * it to new memory.
-   */
+  /** About the size of the last body, with which the next one starts, because growing copies all of it to new memory. */
   #usualSize = FIRST_BYTES
   #table: number[] = []
   /** The part of a stream that is to be copied. */
@@ -139,10 +136,7 @@ export interface BatchReader {
   each(take: (record: Buffer, isCut: boolean, line: number) => void): number
 }
 
-/**
- * Reads what `RecordBatch` wrote. Other bytes give a batch without records, or with parts of the
- * bytes as records.
- */
+/** Reads what `RecordBatch` wrote. Other bytes give a batch without records, or with parts of the bytes as records. */
 export function readBatch(body: Uint8Array): BatchReader {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const first = Math.min(1 + (bytes[0] ?? 0), bytes.length)

@@ -89,7 +89,7 @@ export interface LinesRead {
 export class ProtobufRecords {
   readonly #kernel: Kernel
   #textsAt = 0
-  /** A bit for each member that has been set. */
+  /** A bit for each member that has a text in the kernel's memory. */
   #seen = 0
   /** A bit for each member whose text the kernel cannot use. */
   #unfit = 0

@@ -14,8 +14,7 @@ const ADOPTED_TOGETHER = 10_000
  * did not store. The log may contain many thousand records, so templates are saved in large
  * inserts.
  *
- * @returns the deduplication keys of these records, and of those stored in the last minutes of that
- * run
+ * @returns the `onceKeys` of these records, and of those stored in the last minutes of that run
  */
 export async function recoverWal(
   wal: Wal,
@@ -60,7 +59,7 @@ async function keysOfDone(wal: Wal): Promise<string[]> {
 }
 
 /**
- * After a deletion its keys may be sent again. It is not known which keys belonged to a deleted
+ * After a deletion earlier keys may be sent again. It is not known which keys belonged to a deleted
  * source, so all of them are dropped.
  */
 function noteKeys({ command, onceKeys = [] }: LogRecord, keys: string[]): void {

@@ -1,6 +1,4 @@
-/**
- * A text with many repeated pieces, each stored once. A worker sends this instead of the long text.
- */
+/** A text with many repeated pieces, each stored once. A worker sends this instead of the long text. */
 export interface ReplyText {
   readonly pieces: readonly string[]
   /** Indexes into `pieces`. */

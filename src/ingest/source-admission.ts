@@ -24,10 +24,7 @@ export class SourceAdmission {
     this.#sources = sources
   }
 
-  /**
-   * Registers the sources of a body in batches when there are many, so that the event loop is not
-   * blocked.
-   */
+  /** Registers the sources of a body in batches when there are many, so that the event loop is not blocked. */
   async registerMany({ jobs }: AdmittedTask, { bodies }: BlockResult): Promise<void> {
     for (const [i, { sources }] of bodies.entries())
       for (let from = 0; from + SOURCES_AT_ONCE < sources.length; from += SOURCES_AT_ONCE) {

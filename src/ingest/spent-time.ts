@@ -1,16 +1,11 @@
 import { openSync, readSync } from 'node:fs'
 
-/**
- * Shorter times are not corrected: the kernel counts in steps of up to 10 ms, and reading its
- * counter takes some µs.
- */
+/** Shorter times are not corrected: the kernel counts in steps of up to 10 ms, and reading its counter takes some µs. */
 const PRECISE_MS = 5
 const STEP_MS = 10
 const SPACE = 0x20
 
-/**
- * The CPU time of this thread in ms, as the kernel counts it; null where it does not (Linux does).
- */
+/** The CPU time of this thread in ms, as the kernel counts it; null where it does not (Linux does). */
 function createThreadClock(): () => number | null {
   const text = Buffer.alloc(64)
   try {

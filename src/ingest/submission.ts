@@ -13,8 +13,8 @@ export interface Submission
   /** The owner to whose share of workers and memory it counts. */
   readonly owner: string
   /**
-   * The deduplication key of the submission. It is stored with its rows, like those of its records,
-   * so that a restart knows it.
+   * The key under which the submission is stored once (`once.ts`). It is kept with its rows, like
+   * those of its records, so that a restart knows it.
    */
   readonly onceKey?: string
   /** The zone of times without one; absent: that of the service. */

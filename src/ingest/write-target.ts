@@ -21,10 +21,7 @@ interface WriteTargetDeps {
   readonly log: Log
 }
 
-/**
- * The target of the writer: stores the rows, templates and sources of WAL records, and executes
- * their commands.
- */
+/** The target of the writer: stores the rows, templates and sources of WAL records, and executes their commands. */
 export function createWriteTarget(deps: WriteTargetDeps): BatchTarget {
   const { batches, events, templateStore, sources, erasure, deleting, replica, metrics, log } = deps
   return {
@@ -44,8 +41,7 @@ export function createWriteTarget(deps: WriteTargetDeps): BatchTarget {
     templates: async (rows) => {
       const leftOut = await templateStore.save(rows)
       if (leftOut > 0) log.error({ leftOut }, 'clickhouse refused templates; they are left out')
-      // Notified before the batch counts as written, so that a reader of its events knows their
-      // templates.
+      // Notified before the batch counts as written, so that a reader of its events knows their templates.
       await replica.notify()
     },
     register: async (registrations) => {

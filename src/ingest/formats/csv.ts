@@ -108,14 +108,9 @@ function findDelimiter(text: string): string {
 }
 
 const [NEWLINE, RETURN, QUOTE] = [10, 13, 34]
-/**
- * The most lines of a file for each row that it may have. Blank lines are no rows, but take time.
- */
+/** The most lines of a file for each row that it may have. Blank lines are no rows, but take time. */
 const BLANK_ROWS = 10
-/**
- * The characters that are parsed at once. A piece has whole rows, because the parser would parse a
- * partial row again.
- */
+/** The characters that are parsed at once. A piece has whole rows, because the parser would parse a partial row again. */
 const PIECE = 65_536
 
 /**

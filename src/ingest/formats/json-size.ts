@@ -42,10 +42,7 @@ export function checkRequest(bytes: Uint8Array): void {
 /** Checks whether a JSON text may be parsed. @returns the limit that it exceeds; null for none */
 export function excessOf(bytes: Uint8Array): string | null {
   let values = 0
-  /**
-   * The members of the innermost open object and of those around it. Outside of objects the count
-   * stays below any limit.
-   */
+  /** The members of the innermost open object and of those around it. Outside of objects the count stays below any limit. */
   let members = -REQUEST_VALUES
   const around: number[] = []
   for (let at = 0; at < bytes.length; at++) {

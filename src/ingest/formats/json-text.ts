@@ -16,15 +16,10 @@ export function rawText(value: unknown): string {
   }
 }
 
-/**
- * A double may not hold sixteen digits exactly, and exponents of three digits may exceed its range.
- */
+/** A double may not hold sixteen digits exactly, and exponents of three digits may exceed its range. */
 const mayLoseDigits = (text: string): boolean => /\d{16}|\d\.\d{15}|\d[eE][+-]?\d{3}/.test(text)
 
-/**
- * Matches a string, which may lack its end so that the search is linear, or a number. The text
- * between matches is copied.
- */
+/** Matches a string, which may lack its end so that the search is linear, or a number. The text between matches is copied. */
 const TEXT_OR_NUMBER =
   /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|\\?$)|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
@@ -40,7 +35,6 @@ function isExact(number: string): boolean {
   if (!Number.isFinite(value)) return false
   const [mantissa = ''] = number.split(/[eE]/)
   const digits = mantissa.replace(/[-.]/g, '').replace(/^0+/, '')
-  // A double holds fifteen significant digits exactly. With more digits, the number is compared
-  // with its text.
+  // A double holds fifteen significant digits exactly. With more digits, the number is compared with its text.
   return digits.length <= 15 ? value !== 0 || digits === '' : String(value) === number
 }

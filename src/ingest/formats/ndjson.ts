@@ -238,10 +238,7 @@ function isSurelyBroken(bare: string): boolean {
   }
 }
 
-/**
- * After this many invalid lines without an object, no further one is searched for objects, which
- * would take quadratic time.
- */
+/** After this many invalid lines without an object, no further one is searched for objects, which would take quadratic time. */
 const MAX_VAIN = 8
 
 /**

@@ -284,10 +284,7 @@ export function mergeDrafts(outer: Draft, inner: Draft): Draft {
   }
 }
 
-/**
- * The time of the transport, or the program's time if it is in the same second and the transport's
- * has whole seconds.
- */
+/** The time of the transport, or the program's time if it is in the same second and the transport's has whole seconds. */
 function finerTime(outerMs: number | null, innerMs: number | null): number | null {
   if (outerMs === null || innerMs === null) return outerMs ?? innerMs
   return outerMs % 1000 === 0 && Math.floor(innerMs / 1000) * 1000 === outerMs ? innerMs : outerMs
@@ -328,9 +325,7 @@ function topCandidate(candidates: FieldCandidates, key: string, owner: JsonRecor
 
 const typeOf = ({ type }: JsonRecord): EventType => (isEventType(type) ? type : 'log')
 
-/**
- * Uses the object or list in place of a message if there is no text, else the rest of the record.
- */
+/** Uses the object or list in place of a message if there is no text, else the rest of the record. */
 function textOfRest({ message }: JsonRecord, tags: JsonRecord | null, depth: number): string {
   if (tags === null || depth > 0) return ''
   return rawText(typeof message === 'object' && message !== null ? message : tags)

@@ -83,10 +83,7 @@ interface Pending {
   isPython: boolean
 }
 
-/**
- * Reads the message of a line as JSON or as a line of another form, if the form of its head allows
- * it.
- */
+/** Reads the message of a line as JSON or as a line of another form, if the form of its head allows it. */
 export function unwrapHead(head: TextHead, clock: Clock, decoder: RecordDecoder): Draft {
   const { wraps } = head.form
   if (wraps === undefined) return head.draft
@@ -183,10 +180,7 @@ class RecordAssembler {
     }
   }
 
-  /**
-   * Whether a line belongs to the record before: they have the same process, or the same number in
-   * a log of npm.
-   */
+  /** Whether a line belongs to the record before: they have the same process, or the same number in a log of npm. */
   #isDetail({ form, joinedBy }: TextHead): boolean {
     return form.isDetail === true && joinedBy !== '' && this.#pending?.head?.joinedBy === joinedBy
   }
@@ -216,8 +210,7 @@ class RecordAssembler {
     if (pending === null) return false
     if (this.#isOfStack(text) || pending.head?.form.follows?.test(text) === true) return true
     if (GOROUTINE.test(text)) return false
-    // A line without a time may be of another program, so only indented lines below it certainly
-    // belong to it.
+    // A line without a time may be of another program, so only indented lines below it certainly belong to it.
     if (this.#haveHeads && (pending.head === null || pending.head.draft.timestampMs !== null))
       return true
     return pending.head !== null && /^\s/.test(text)

@@ -104,10 +104,7 @@ function parseIso(text: string, { toUtc }: Clock): number | null {
   return ms === null || hasZone(text) ? ms : toUtc(ms)
 }
 
-/**
- * Whether a text ends with an offset or `Z`. A time without one ends with a digit, and has no sign
- * after the date.
- */
+/** Whether a text ends with an offset or `Z`. A time without one ends with a digit, and has no sign after the date. */
 const hasZone = (text: string): boolean =>
   text.charCodeAt(text.length - 1) > 57 || text.includes('+', 16) || text.includes('-', 16)
 

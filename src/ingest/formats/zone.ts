@@ -1,6 +1,4 @@
-/**
- * Converts a local time to UTC. Both are ms since 1970; a local time is given as if it were in UTC.
- */
+/** Converts a local time to UTC. Both are ms since 1970; a local time is given as if it were in UTC. */
 export type ToUtc = (clockMs: number) => number
 
 /** The context that completes a time without a year or zone. */

@@ -11,23 +11,19 @@ interface CertificateFiles {
   readonly key: Buffer
 }
 
-/**
- * The certificate of the TLS ports. After a renewal of its files, new connections get the new one.
- */
+/** The certificate of the TLS ports. After a renewal of its files, new connections get the new one. */
 export interface Certificate {
   readonly current: () => CertificateFiles
   onRenewed(listener: (files: CertificateFiles) => void): void
   close(): void
 }
 
-/**
- * How often the files are read. File system events would miss a change of a symbolic link's target.
- */
+/** How often the files are read. File system events would miss a change of a symbolic link's target. */
 const REREAD_MS = 10 * SECOND_MS
 
 /**
- * Reads the certificate and its key, and reads them again from time to time. If they do not fit, as
- * for a moment during a replacement, this is logged once and the former ones stay in use.
+ * Reads the certificate and its key, and reads them again from time to time. If they do not
+ * match, as for a moment during a replacement, this is logged once and the former ones stay in use.
  *
  * @throws Error naming the setting of a file that cannot be used
  */

@@ -86,8 +86,7 @@ export class GrpcServer {
     if (!isTls) return this.#serve(pipe, pipe)
     const { certificate } = this.#deps
     if (certificate === null) return void pipe.destroy()
-    // Sessions get a TLS server of their own, because only a server reports the end of a handshake
-    // over a stream.
+    // Sessions get a TLS server of their own, because only a server reports the end of a handshake over a stream.
     const options = {
       ...certificate.current(),
       ALPNProtocols: ['h2'],

@@ -16,9 +16,7 @@ export interface Sender {
   readonly id: string
   /** The client's IPv4 address, or the /64 network of its IPv6 address. All senders of a network share one quota of workers and memory. */
   readonly network: string
-  /**
-   * Called with true when reading from this sender is to stop, and with false when it may continue.
-   */
+  /** Called with true when reading from this sender is to stop, and with false when it may continue. */
   readonly pause: (isPaused: boolean) => void
 }
 
@@ -40,15 +38,9 @@ interface Job {
   readonly reject: (cause: unknown) => void
 }
 
-/**
- * The memory that the senders share for batches that are not durable yet. It is filled in a second
- * at 30 MB/s.
- */
+/** The memory that the senders share for batches that are not durable yet. It is filled in a second at 30 MB/s. */
 const SHARED_BYTES = 32 * 1024 * 1024
-/**
- * Above this, reading stops for all senders. A single read may bring several MiB of tiny batches
- * beyond the sender's share.
- */
+/** Above this, reading stops for all senders. A single read may bring several MiB of tiny batches beyond the sender's share. */
 const MAX_BYTES = 2 * SHARED_BYTES
 /** The memory of a batch beside its bytes. A client may send a batch for each record. */
 const JOB_BYTES = 2048
@@ -104,8 +96,7 @@ export class Intake {
       this.#lastNo++
       share.waiting.push({ no: this.#lastNo, batch, share, resolve, reject })
       this.#waiting.add(share)
-      // While the timer runs, senders wait for room, because trying all of them at each batch would
-      // be slow.
+      // While the timer runs, senders wait for room, because trying all of them at each batch would be slow.
       if (this.#timer === null) this.#drain()
     })
     return done.finally(() => this.#count(share, -bytes))
@@ -130,10 +121,7 @@ export class Intake {
     return share
   }
 
-  /**
-   * Pauses above one limit and resumes below another, so that the state does not change with each
-   * batch.
-   */
+  /** Pauses above one limit and resumes below another, so that the state does not change with each batch. */
   #count(share: Share, bytes: number): void {
     this.#bytes += bytes
     share.bytes += bytes

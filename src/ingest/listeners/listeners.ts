@@ -35,10 +35,7 @@ export interface ListenerPorts {
   readonly bytes: () => number
   /** The number of datagrams lost for lack of memory, by protocol. */
   readonly lostDatagrams: () => ReadonlyMap<string, number>
-  /**
-   * Closes all connections. What was read becomes durable if the pipeline is in time for the
-   * deadline.
-   */
+  /** Closes all connections. What was read becomes durable if the pipeline is in time for the deadline. */
   close(deadlineMs: number): Promise<void>
 }
 
@@ -194,8 +191,7 @@ async function openFramed(
     } catch (error) {
       await tcp.stop()
       await tcp.close()
-      // With port 0, the port that was free for TCP may not be free for UDP, so another one is
-      // tried.
+      // With port 0, the port that was free for TCP may not be free for UDP, so another one is tried.
       if (asked !== 0 || attempt === PORT_TRIES) throw error
     }
   }
@@ -217,7 +213,7 @@ async function openForward({ config, host, intake, opened, log }: Opening): Prom
       sharedKey,
       submit: async (bytes, onceId) => await submit(peer, bytes, onceId),
     })
-  // Clients that prove to know the key may send from any address.
+  // Clients that prove that they know the key may send from any address.
   const guarded = sharedKey === null ? host : { ...host, isAllowed: () => true }
   const tcp = await openTcp(guarded, { setting, port, openSession })
   opened.add(setting, 'forward', { tcp, udp: null })

@@ -96,10 +96,7 @@ export class FramedSession implements Session {
 
 const REQUEST_CHARS = 2048
 
-/**
- * Recognises health checks and clients of another protocol. Any text is a valid record of some
- * protocol here.
- */
+/** Recognises health checks and clients of another protocol. Any text is a valid record of some protocol here. */
 function foreignProtocol(chunk: Buffer): string | null {
   if (chunk[0] === 0x16 && chunk[1] === 3) return 'TLS'
   const isHttp = /^[A-Z]{3,7} \S{1,2000} HTTP\/1\.[01]\r?\n/.test(

@@ -13,10 +13,7 @@ export interface ListenerHost {
   readonly log: Log
   /** Whether an address may connect. */
   readonly isAllowed: (address: string) => boolean
-  /**
-   * The pools that count open connections: one for all ports of the process, and one for the
-   * listeners.
-   */
+  /** The pools that count open connections: one for all ports of the process, and one for the listeners. */
   readonly pools: readonly ConnectionPool[]
   readonly held: HeldBytes
 }
@@ -359,10 +356,7 @@ class Connections {
     this.#warn({}, `${this.#options.setting} has no room for further connections (MAX_CONNECTIONS)`)
   }
 
-  /**
-   * Warns at most once a minute, so that clients that reconnect again and again do not fill the
-   * log.
-   */
+  /** Warns at most once a minute, so that clients that reconnect again and again do not fill the log. */
   #warn(details: object, message: string): void {
     if (Date.now() - this.#warnedAtMs < WARN_MS) return
     this.#warnedAtMs = Date.now()

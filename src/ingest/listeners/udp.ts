@@ -96,10 +96,7 @@ const bind = (socket: Socket, { host, port, setting }: UdpOptions): Promise<void
     })
   })
 
-/**
- * The number of datagrams that the kernel dropped at a local port, by its tables (Linux only;
- * elsewhere 0).
- */
+/** The number of datagrams that the kernel dropped at a local port, by its tables (Linux only; elsewhere 0). */
 function kernelDrops(port: number): number {
   const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   let drops = 0

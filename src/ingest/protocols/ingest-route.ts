@@ -14,10 +14,7 @@ import { keySubmission, type SenderKey, type Submission } from '../submission.js
 import { findKey, type KeyHead } from './key.js'
 import type { BodySplitter } from './body-splitter.js'
 
-/**
- * The most records of a body, because millions of invalid one-character lines would be as many dead
- * letters.
- */
+/** The most records of a body, because millions of invalid one-character lines would be as many dead letters. */
 export const INGEST_RECORDS = 500_000
 
 /** The parts of a request that identify its sender. */
@@ -29,9 +26,7 @@ export interface IngestServices {
   readonly verifyKey: (key: string) => SenderKey | null
   /** Whether a verified key still exists. */
   readonly hasKey: (id: string) => boolean
-  /**
-   * Resolves when keys that other instances have stored are known; absent for a single instance.
-   */
+  /** Resolves when keys that other instances have stored are known; absent for a single instance. */
   readonly current?: () => Promise<void>
   /** Whether the pipeline's memory limit allows another body of this size. */
   readonly hasRoom: (bytes: number, owner: string) => boolean
@@ -61,22 +56,13 @@ export interface IngestRoute {
    */
   readonly answer?: (request: HttpRequest) => Reply | null
   readonly toReply: (result: BodyResult, request: HttpRequest) => Reply
-  /**
-   * Whether a body is stored even if its client has disconnected, because such clients read no
-   * reply and never retry.
-   */
+  /** Whether a body is stored even if its client has disconnected, because such clients read no reply and never retry. */
   readonly isOneWay?: true
   /** Stores an uncompressed body in parts while it arrives, so that it may have any length. */
   readonly parts?: { readonly split: () => BodySplitter; readonly reply: Reply }
-  /**
-   * How long a request waits for memory before it is refused, for clients that retry at once or
-   * never. Default 0.
-   */
+  /** How long a request waits for memory before it is refused, for clients that retry at once or never. Default 0. */
   readonly patienceMs?: number
-  /**
-   * Whether records of sources that the key may not write are rejected one by one, which the
-   * protocol's reply can express.
-   */
+  /** Whether records of sources that the key may not write are rejected one by one, which the protocol's reply can express. */
   readonly deniesRecords?: boolean
   /**
    * Answers a request for which there is no memory, if the protocol's clients retry the records
@@ -150,10 +136,7 @@ const BUSY = { bytes: 1024 * 1024, requests: 8 }
 
 type AdmitBusy = (error: unknown, head: RequestHead) => Admitted
 
-/**
- * Admits small requests for which there is no memory, so that `toBusyReply` can answer them. It
- * throws the error for others.
- */
+/** Admits small requests for which there is no memory, so that `toBusyReply` can answer them. It throws the error for others. */
 function createAdmitBusy({ toBusyReply }: IngestRoute): AdmitBusy {
   let open = 0
   return (error, { headers, signal }) => {
@@ -334,9 +317,7 @@ function onceKeyOf({ headers }: Pick<RequestHead, 'headers'>, { id }: SenderKey)
   return text === '' ? null : onceKey('request', id, text)
 }
 
-/**
- * Submits a body unless it was stored before; in that case its records are only read for the reply.
- */
+/** Submits a body unless it was stored before; in that case its records are only read for the reply. */
 export async function submitOnce(
   submission: Submission,
   key: string | null,

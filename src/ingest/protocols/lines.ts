@@ -8,10 +8,7 @@ import { readBatch } from '../record-batch.js'
 import type { Protocol } from './protocol.js'
 import { withSenderHost } from './sender-host.js'
 
-/**
- * Decodes lines, each a record of a batch: one or several JSON objects, a list of them, or plain
- * text.
- */
+/** Decodes lines, each a record of a batch: one or several JSON objects, a list of them, or plain text. */
 export function decodeLines(body: Buffer, context: DecodeContext, sink: EventSink): void {
   const batch = readBatch(body)
   const withHost = withSenderHost(sink, batch.sender)

@@ -294,10 +294,7 @@ export function readJsonForm(bytes: Buffer): JsonRecord | null {
   return isRecord(value) ? value : null
 }
 
-/**
- * Reads a message from the JSON form of protobuf. Members of other types than their field's are
- * left out.
- */
+/** Reads a message from the JSON form of protobuf. Members of other types than their field's are left out. */
 export function fromJson(form: MessageForm, value: unknown): JsonRecord {
   const message: JsonRecord = {}
   if (!isRecord(value)) return message

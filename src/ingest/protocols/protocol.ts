@@ -5,10 +5,7 @@ import type { RecordTaker } from '../record-rows.js'
 import type { ReplyText } from '../reply-text.js'
 import type { IngestServices } from './ingest-route.js'
 
-/**
- * Writes a reply that names the outcome of each record, given the rejected ones; null when the list
- * of errors is enough.
- */
+/** Writes a reply that names the outcome of each record, given the rejected ones; null when the list of errors is enough. */
 export type ReplyWriter = (errors: readonly LineError[]) => ReplyText | null
 
 /**
@@ -31,9 +28,7 @@ export interface Protocol {
   readonly name: string
   /** The parsers of its bodies, by format: `name/part`. */
   readonly parsers: Readonly<Record<ProtocolFormat, BodyParser>>
-  /**
-   * Loads what the parsers need. It is awaited before each body, so it must be quick once loaded.
-   */
+  /** Loads what the parsers need. It is awaited before each body, so it must be quick once loaded. */
   readonly load?: () => Promise<void>
   /** Converts a text record back to a body; absent when records are not texts. */
   readonly toBody?: (text: string) => { readonly format: ProtocolFormat; readonly bytes: Buffer }

@@ -60,10 +60,7 @@ const LOADERS: ReadonlyMap<string, () => Promise<void>> = new Map(
 export const loaderOf = (format: ProtocolFormat): (() => Promise<void>) | undefined =>
   LOADERS.get(format)
 
-/**
- * Creates the body for ingesting a record again: a text of its protocol, or a JSON object when the
- * protocol has no text form.
- */
+/** Creates the body for ingesting a record again: a text of its protocol, or a JSON object when the protocol has no text form. */
 export function toReplayBody(
   text: string,
   protocol: string | null,

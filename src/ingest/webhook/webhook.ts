@@ -65,8 +65,7 @@ async function receive(request: HttpRequest, services: WebhookServices): Promise
   const distinct = [...new Map(delivery.events.map((event) => [event.dedupKey, event])).values()]
   const claim = await services.once.claim(distinct.map(keyOf), name, async (keys, sinceMs) => {
     const asked = keys.map((key) => key.slice(KEY_PREFIX.length))
-    // While ClickHouse does not answer, a delivery counts as new, because a repeat is better than a
-    // loss.
+    // While ClickHouse does not answer, a delivery counts as new, because a repeat is better than a loss.
     const found = await services.storedKeys(name, asked, sinceMs).catch(() => new Set<string>())
     return new Set([...found].map((key) => KEY_PREFIX + key))
   })

@@ -44,10 +44,7 @@ const toBulkReply = ({ reply }: BodyResult): Reply =>
 /** A larger request is refused without being read, because there is no memory for it. */
 const BUSY_BYTES = 1024 * 1024
 
-/**
- * Answers each action with 429, because most clients send only such actions again, and some do not
- * wait after 503.
- */
+/** Answers each action with 429, because most clients send only such actions again, and some do not wait after 503. */
 function toBusyReply(request: HttpRequest): Reply | null {
   const { body, headers } = request
   if (body.length > BUSY_BYTES || readContentCoding(headers) !== 'identity') return null
@@ -157,7 +154,7 @@ const ACKNOWLEDGED = { acknowledged: true }
 
 /**
  * The paths of objects that clients query or create before they send, such as index templates. None
- * is needed here, and every query is answered as if the object existed.
+ * is needed here: GET finds an empty object, and a creation is acknowledged.
  */
 const SET_UP = [
   '/_index_template/{name}',
@@ -171,7 +168,7 @@ const SET_UP = [
   '/_plugins/_ism/policies/{name}',
 ]
 
-/** A client creates an object that it is told is missing, so every object exists. */
+/** HEAD says that the object is missing: the client then creates it, which is acknowledged. */
 const isThere = ({ method }: HttpRequest): Reply =>
   method === 'HEAD' ? { status: 404, headers: PRODUCT, body: '' } : ok({})
 
@@ -185,10 +182,7 @@ const failure = (status: number, type: string, reason: string): Reply => ({
 
 const INDEX_PARTS: ReadonlySet<string> = new Set(['aliases', 'mappings', 'settings'])
 
-/**
- * An index needs no creation. Records that were sent to this path by mistake must not be
- * acknowledged.
- */
+/** An index needs no creation. Records that were sent to this path by mistake must not be acknowledged. */
 const makeIndex: Answer = ({ params, body }) => {
   const { index = '' } = params
   if (index.startsWith('_'))
@@ -238,10 +232,7 @@ const probeRoutes = (prefix: string): HttpRoute[] =>
     }),
   )
 
-/**
- * The bulk API of Elasticsearch and OpenSearch, with the requests that its clients make before they
- * send.
- */
+/** The bulk API of Elasticsearch and OpenSearch, with the requests that its clients make before they send. */
 export const elasticsearch: Protocol = {
   name: 'elasticsearch',
   parsers: { 'elasticsearch/bulk': decodeBulk, 'elasticsearch/document': decodeDocument },

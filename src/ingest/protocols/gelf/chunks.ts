@@ -1,9 +1,6 @@
 import type { RecordSink } from '../../record-batch.js'
 
-/**
- * The most chunks of a message, and the longest time until all have arrived, by the specification
- * of GELF.
- */
+/** The most chunks of a message, and the longest time until all have arrived, by the specification of GELF. */
 const MAX_CHUNKS = 128
 const EXPIRES_MS = 5_000
 /** The most incomplete messages; above it the oldest is dropped. */
@@ -68,8 +65,7 @@ export class GelfChunks {
       bytes: 0,
     }
     if (message.parts.length !== count || message.parts[number] !== undefined) return null
-    // The chunk is copied to memory of its own: a view of a few bytes would keep Node's shared 8
-    // KiB buffer alive.
+    // The chunk is copied to memory of its own: a view of a few bytes would keep Node's shared 8 KiB buffer alive.
     message.parts[number] = new Uint8Array(bytes)
     message.missing -= 1
     message.bytes += bytes.length

@@ -4,9 +4,7 @@ import type { BodySplitter } from '../body-splitter.js'
 const NEWLINE = 10
 const EQUALS = 61
 const LENGTH_BYTES = 8
-/**
- * The longest name of a field. The journal allows 64 bytes; a longer line without `=` is no field.
- */
+/** The longest name of a field. The journal allows 64 bytes; a longer line without `=` is no field. */
 const NAME_BYTES = 256
 /** A longer field is truncated: entries may contain the core dump of a program that crashed. */
 const FIELD_BYTES = 4 * 1024 * 1024

@@ -8,10 +8,7 @@ import { ingestRoute, laterReply } from '../ingest-route.js'
 import type { Protocol } from '../protocol.js'
 import { JournalEntries } from './entries.js'
 
-/**
- * Whether a field is the address of an entry in its journal. `__REALTIME_TIMESTAMP` is its time,
- * and is kept.
- */
+/** Whether a field is the address of an entry in its journal. `__REALTIME_TIMESTAMP` is its time, and is kept. */
 const isAddress = (name: string): boolean =>
   name.startsWith('__') && name !== '__REALTIME_TIMESTAMP'
 

@@ -111,8 +111,8 @@ function read(bytes: Uint8Array): unknown {
 }
 
 /**
- * Moves the time of an entry into its record, unless the record has one. A list or map in its place
- * becomes a tag.
+ * Moves the time of an entry into its record, unless the record has one. A `timestamp` of the record
+ * that is no time becomes a tag.
  */
 function toRecord(value: unknown, clock: Clock): unknown {
   if (!Array.isArray(value) || value.length !== 2) return value

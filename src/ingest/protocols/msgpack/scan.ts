@@ -10,17 +10,12 @@ export interface Scan {
 
 export const startScan = (at: number): Scan => ({ at, left: 1, values: 0 })
 
-/**
- * The size of values by first byte, from 0xc0 to 0xdf; 0 = reserved, -1 = the value has a length.
- */
+/** The size of values by first byte, from 0xc0 to 0xdf; 0 = reserved, -1 = the value has a length. */
 const FIXED = [
   1, 0, 1, 1, -1, -1, -1, -1, -1, -1, 5, 9, 2, 3, 5, 9, 2, 3, 5, 9, 3, 4, 6, 10, 18, -1, -1, -1, -1,
   -1, -1, -1,
 ] as const
-/**
- * For values with a length, by first byte: the bytes of the length, and those between it and the
- * content.
- */
+/** For values with a length, by first byte: the bytes of the length, and those between it and the content. */
 const SIZED: Readonly<Record<number, readonly [length: number, extra: number]>> = {
   0xc4: [1, 0],
   0xc5: [2, 0],

@@ -11,9 +11,7 @@ export const GRPC_METHODS: ReadonlyMap<string, ProtocolFormat> = new Map([
   ['/opentelemetry.proto.collector.metrics.v1.MetricsService/Export', 'otlp/metrics'],
 ])
 
-/**
- * A message is preceded by a byte that says whether it is compressed, and by four bytes of length.
- */
+/** A message is preceded by a byte that says whether it is compressed, and by four bytes of length. */
 const HEAD_BYTES = 5
 /** The most bytes of a request, which has one message. */
 export const GRPC_BYTES = HEAD_BYTES + INGEST_BYTES

@@ -59,9 +59,7 @@ function messageOf(item: JsonRecord, tags: JsonRecord): string {
 
 const textOf = (tags: JsonRecord): string => (Object.keys(tags).length === 0 ? '' : rawText(tags))
 
-/**
- * Reads the level. The number decides, and the sender's own word is kept when it is more precise.
- */
+/** Reads the level. The number decides, and the sender's own word is kept when it is more precise. */
 export function levelOf(
   item: JsonRecord,
   attributes: JsonRecord,
@@ -103,10 +101,7 @@ function wordIn(
   return null
 }
 
-/**
- * Levels of loggers are numbers from pino's 10 to logback's 50000; a smaller one may have any
- * meaning.
- */
+/** Levels of loggers are numbers from pino's 10 to logback's 50000; a smaller one may have any meaning. */
 const isLevel = (value: unknown): value is number =>
   typeof value === 'number' && value >= 10 && value <= 50_000 && value % 10 === 0
 

@@ -77,10 +77,7 @@ function readResource(reader: MessageReader, item: MessageForm, { visit, take }:
   })
 }
 
-/**
- * Reads field 1 of the message at the reader, the description, and returns to the start of the
- * message.
- */
+/** Reads field 1 of the message at the reader, the description, and returns to the start of the message. */
 function describe(reader: MessageReader, form: MessageForm): JsonRecord {
   const { pos, type } = reader
   let found: JsonRecord = {}

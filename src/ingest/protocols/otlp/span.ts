@@ -24,8 +24,7 @@ export function toSpan(item: JsonRecord, { fields, tags: common }: Common): Json
     trace_id: traceId,
     span_id: spanId,
     dedup_key: spanId === '' ? undefined : `${traceId}${spanId}`.slice(0, 256),
-    // The span's own members come last, because an attribute of the same name would break the tree
-    // of the trace.
+    // The span's own members come last, because an attribute of the same name would break the tree of the trace.
     tags: { ...own, ...attributesOf(item), ...common, ...own },
   }
 }

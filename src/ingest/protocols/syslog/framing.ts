@@ -13,9 +13,7 @@ const GREATER = 62
 /** The most digits of a length; more are not syslog. */
 const MAX_COUNT_DIGITS = 9
 
-/**
- * A message preceded by its length, or `none` for other bytes; `more` when further bytes decide.
- */
+/** A message preceded by its length, or `none` for other bytes; `more` when further bytes decide. */
 type Counted = 'none' | 'more' | { readonly from: number; readonly length: number }
 
 const isDigit = (byte: number | undefined): boolean =>
@@ -62,10 +60,7 @@ export class SyslogFraming implements Framing {
   /** Bytes of a counted message that are still to be skipped. */
   #skipBytes = 0
   #isLineSkipped = false
-  /**
-   * The end of the first message, relative to the stream's beginning, when further lines may belong
-   * to it; otherwise -1.
-   */
+  /** The end of the first message, relative to the stream's beginning, when further lines may belong to it; otherwise -1. */
   #openEnd = -1
   /** The start of the next line, relative to the stream's beginning. */
   #next = 0
@@ -228,10 +223,7 @@ export class SyslogFraming implements Framing {
     return this.#nulAt !== -1 && (end === -1 || this.#nulAt < end) ? this.#nulAt : end
   }
 
-  /**
-   * The offset of the first NUL is cached, because a stream without any would be searched to its
-   * end for each line.
-   */
+  /** The offset of the first NUL is cached, because a stream without any would be searched to its end for each line. */
   #findNul(from: number): number {
     const { bytes, to } = this.#stream
     const found = bytes.indexOf(NUL, from)
