@@ -201,7 +201,7 @@ export function toConditions(filter: EventFilter, { found, endMs }: Asked): read
 const partsOf = (conditions: readonly IndexedCondition[]): number =>
   conditions.reduce((sum, { parts }) => sum + parts, 0)
 
-/** The first conditions that have at most this many expressions together. */
+/** The conditions, taken in order, that have at most this many expressions together. */
 function fitting(
   conditions: readonly IndexedCondition[],
   most: number,

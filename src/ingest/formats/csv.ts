@@ -71,7 +71,7 @@ class Table {
     if (this.#first.length > SAMPLE_ROWS) this.end()
   }
 
-  /** Decodes the sampled rows if the file ended before there were enough. */
+  /** Chooses the columns by the sampled rows and decodes these, at the latest at the end of the file. */
   end(): void {
     if (this.#columns !== null || this.#first.length === 0) return
     const rows = this.#first.splice(0)

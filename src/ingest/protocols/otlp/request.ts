@@ -85,7 +85,7 @@ function describe(reader: MessageReader, form: MessageForm): JsonRecord {
   for (let no = reader.nextField(end); no !== 0; no = reader.nextField(end)) {
     if (no !== 1) continue
     found = reader.message(form)
-    // Every writer puts the description first, so the search ends at another field.
+    // Every writer puts the description first, so no field after it is looked at.
     break
   }
   reader.pos = pos
