@@ -66,8 +66,8 @@ export function sniffCoding(body: Uint8Array, named: ContentCoding): ContentCodi
 }
 
 /**
- * Decompresses a whole body at once. It is for worker threads: hostile data may take a second (16
- * MiB of empty brotli blocks), and libuv's threads must stay free to sync the WAL.
+ * Decompresses a whole body at once. It is for worker threads: hostile data may take a second
+ * (16 MiB of empty brotli blocks), and libuv's threads must stay free to sync the WAL.
  *
  * @param limitBytes limit of the result; decompression stops there
  * @returns the body itself for `identity`

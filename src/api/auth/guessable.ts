@@ -1,10 +1,7 @@
 import { ZxcvbnFactory } from '@zxcvbn-ts/core'
 import { adjacencyGraphs, dictionary } from '@zxcvbn-ts/language-common'
 
-/*
- * The estimator is loaded when the first password is set, because its dictionary takes 70 ms and 24
- * MB.
- */
+/* The estimator is loaded when the first password is set, because its dictionary takes 70 ms and 24 MB. */
 
 const estimator = new ZxcvbnFactory({ dictionary, graphs: adjacencyGraphs })
 /** Only the first characters of a long password are estimated, because the time grows with the square of the length. */
