@@ -40,7 +40,7 @@ async function withLog(dir: string): Promise<{ wallMs: number; cpuMs: number }> 
     cacheBytes: 0,
     blockPool: new BlockPool(0),
     keepOnceKeysMs: 0,
-    onDamage: () => undefined,
+    log: { error: () => undefined, warn: () => undefined },
   })
   const result = await drive(() => wal.append([block]).durable)
   await wal.close()

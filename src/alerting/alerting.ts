@@ -1,26 +1,26 @@
-import type { Store } from '../clickhouse/client.js'
+import type { Config } from '../config.js'
 import type { Entities } from '../coordination/entities.js'
-import type { State } from '../coordination/state.js'
+import type { Instance } from '../coordination/instance.js'
 import type { Redirects } from '../events/filter.js'
 import { resolveNames, type Names } from '../events/resolve.js'
-import type { Alerts } from '../records/alerts.js'
-import type { Incidents } from '../records/incidents.js'
+import type { Insights } from '../insights/insights.js'
+import type { WorkRecords } from '../records/records.js'
+import type { Sources } from '../records/sources.js'
 import type { Log } from '../telemetry/log.js'
 import { createBacktest } from './backtest.js'
 import { ChannelDoc, createChannels, type Channel, type Channels } from './channel.js'
-import type { CountDeps } from './count.js'
 import { createCountReader } from './counts.js'
 import { createFacts } from './facts.js'
 import type { Query } from '../query/ast.js'
 import { Evaluator } from './evaluator.js'
 import { evaluationStatus, problemOf } from './status.js'
-import { createDefaultRules, MadeRuleDoc, type MadeRule } from './default-rules.js'
+import { addDefaultRules, MadeRuleDoc, type MadeRule } from './default-rules.js'
 import { createDeliveryLog } from './delivery-log.js'
 import { createAlertLog } from './alert-log.js'
 import { createProjection } from './projection.js'
 import { RuleDoc, type Rule } from './rule.js'
-import type { Smtp } from '../lib/smtp.js'
-import { CHANGED_KEY_HINT, type Seal } from '../coordination/seal.js'
+import { openSmtp } from '../lib/smtp.js'
+import { WAY_BACK, type Seal } from '../coordination/seal.js'
 import { createRules } from './rules.js'
 import {
   createMaintenanceWindows,
@@ -32,41 +32,39 @@ import {
   type Silence,
 } from './suppression.js'
 import { createSystemAlert } from './system-alert.js'
+import type { Wal } from '../wal/wal.js'
 import { createSend } from './send.js'
 import { createWatermark, type WatermarkDeps } from './watermark.js'
 
-interface AlertingDeps extends WatermarkDeps {
-  readonly entities: Entities
-  readonly store: Store
-  readonly state: State
+interface AlertingDeps extends Pick<Instance, 'entities' | 'store' | 'state' | 'self'> {
+  readonly wal: Wal
+  readonly pipeline: WatermarkDeps['pipeline']
+  readonly config: Config
   readonly log: Log
-  readonly context: Names & { readonly redirects: () => Redirects }
-  readonly alerts: Alerts
-  readonly incidents: Incidents
-  readonly findings: CountDeps['findings']
+  readonly seal: Seal
+  readonly eventContext: Names & { readonly redirects: () => Redirects }
+  readonly records: WorkRecords
+  readonly sources: Sources
+  readonly insights: Insights
   /** Called when alerts were raised or resolved. */
   readonly onAlerts: () => Promise<void>
-  readonly hasSource: (name: string) => boolean
-  readonly seal: Seal
-  readonly mayBePrivate: boolean
-  /** The public URL of the web page; '' when it is not set. */
-  readonly publicUrl: string
-  readonly smtp: Smtp | null
 }
 
-/** Builds the alert rules, the log of their transitions and their evaluation, which `start` begins. */
-export function createAlerting(deps: AlertingDeps) {
-  const { entities, store, state, log, context, alerts } = deps
+export type Alerting = Awaited<ReturnType<typeof openAlerting>>
+
+export type AlertingServices = Alerting['services']
+
+/** Opens everything of alert rules: the rules, what they decided, and their evaluation, which `start` begins. */
+export async function openAlerting(deps: AlertingDeps) {
+  const { config, entities, store, state, log, eventContext: context, insights } = deps
+  const { alerts } = deps.records
+  const hasSource = (name: string): boolean => deps.sources.get(name) !== undefined
   const ruleRecords = entities.collection<Rule>('alert_rule', RuleDoc)
   const madeRules = entities.collection<MadeRule>('alert_rule_made', MadeRuleDoc)
-  const channels = createChannels({
-    records: entities.collection<Channel>('notification_channel', ChannelDoc),
-    seal: deps.seal,
-  })
-  warnOfUnreadable(channels, log)
+  const channels = openChannels(deps)
   const rules = createRules({ records: ruleRecords, channels })
   const { silences, maintenanceWindows } = openQuiet(entities)
-  const send = createSend({ mayBePrivate: deps.mayBePrivate, smtp: deps.smtp })
+  const send = createSend({ mayBePrivate: config.alertPrivateAddresses, smtp: openSmtp(config) })
   const alertLog = createAlertLog(store, log)
   const status = () => evaluationStatus(state).catch(() => null)
   const deliveryLog = createDeliveryLog(store, log)
@@ -74,47 +72,58 @@ export function createAlerting(deps: AlertingDeps) {
     store,
     resolve: (query: Query) => resolveNames(query, context),
     redirects: context.redirects,
-    findings: deps.findings,
+    findings: (sinceMs: number, signal?: AbortSignal) => insights.findings(sinceMs, signal),
   }
   const counts = createCountReader(countDeps)
-  const factsOf = createFacts({ ...countDeps, counts, rules, publicUrl: deps.publicUrl })
+  const factsOf = createFacts({ ...countDeps, counts, rules, publicUrl: config.publicUrl })
+  const evaluator = new Evaluator({
+    state,
+    log,
+    alertLog,
+    counts,
+    watermark: createWatermark(deps),
+    rules,
+    hasSource,
+    project: createProjection({ ...deps.records, hasSource, onAlerts: deps.onAlerts }),
+    systemAlert: createSystemAlert(alerts),
+    delivery: {
+      deliveryLog,
+      channels,
+      send,
+      factsOf,
+      log,
+      quietOf: createQuietOf(silences, maintenanceWindows),
+      isAcknowledged: alerts.isAcknowledged,
+    },
+  })
+  await addDefaultRules(ruleRecords, madeRules)
   return {
     /** The services of the routes. */
     services: {
       alertRules: rules,
       alertLog,
+      /** How the evaluation of the rules stands; null when it is not known. */
       alertRuleStatus: status,
       channels,
       backtestRule: createBacktest(counts),
       silences,
       maintenanceWindows,
       sendNotice: send,
+      /** How notices went, by their ids. */
       deliveriesOf: deliveryLog.of,
     },
     /** Why alerts are not raised or notices not sent; null when all is well. */
     problem: async () => problemOf(await status(), Date.now()),
-    addDefaultRules: createDefaultRules(ruleRecords, madeRules),
-    evaluator: new Evaluator({
-      state,
-      log,
-      alertLog,
-      counts,
-      watermark: createWatermark(deps),
-      rules,
-      hasSource: deps.hasSource,
-      project: createProjection(deps),
-      systemAlert: createSystemAlert(alerts),
-      delivery: {
-        deliveryLog,
-        channels,
-        send,
-        factsOf,
-        log,
-        suppressionOf: createSuppressionOf(silences, maintenanceWindows),
-        isAcknowledged: alerts.isAcknowledged,
-      },
-    }),
+    evaluator,
+    close: () => evaluator.close(),
   }
+}
+
+function openChannels({ entities, seal, log }: AlertingDeps): Channels {
+  const records = entities.collection<Channel>('notification_channel', ChannelDoc)
+  const channels = createChannels({ records, seal })
+  warnOfUnreadable(channels, log)
+  return channels
 }
 
 function warnOfUnreadable({ list, targetOf }: Pick<Channels, 'list' | 'targetOf'>, log: Log): void {

@@ -33,8 +33,6 @@ const QUESTION_MS = 30 * SECOND_MS
 const CHUNK_MS = 3 * HOUR_MS
 const MAX_CHUNK_SLOTS = 10_000
 
-export type RunBacktest = ReturnType<typeof createBacktest>
-
 export const createBacktest =
   (counts: CountReader) =>
   async (fields: RuleFields, days: number, signal: AbortSignal): Promise<Backtest> => {

@@ -36,18 +36,15 @@ const DEFAULTS: Readonly<Record<string, RuleFields>> = {
   },
 }
 
-export const createDefaultRules =
-  (
-    rules: Pick<Records<Rule>, 'update'>,
-    made: Pick<Records<MadeRule>, 'get' | 'update'>,
-    nowMs = Date.now,
-  ) =>
-  async (): Promise<void> => {
-    const missing = Object.entries(DEFAULTS).filter(([id]) => made.get(id) === null)
-    for (const [id, fields] of missing) {
-      const atMs = nowMs()
-      const facts = { id, version: 1, createdAtMs: atMs, updatedAtMs: atMs, updatedBy: '' }
-      await rules.update(id, (current) => current ?? { ...facts, fields })
-      await made.update(id, () => ({ madeAtMs: atMs }))
-    }
+export async function addDefaultRules(
+  rules: Pick<Records<Rule>, 'update'>,
+  made: Pick<Records<MadeRule>, 'get' | 'update'>,
+): Promise<void> {
+  const missing = Object.entries(DEFAULTS).filter(([id]) => made.get(id) === null)
+  for (const [id, fields] of missing) {
+    const atMs = Date.now()
+    const facts = { id, version: 1, createdAtMs: atMs, updatedAtMs: atMs, updatedBy: '' }
+    await rules.update(id, (current) => current ?? { ...facts, fields })
+    await made.update(id, () => ({ madeAtMs: atMs }))
   }
+}

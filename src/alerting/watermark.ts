@@ -14,7 +14,8 @@ const TRIES = 5
 
 export interface WatermarkDeps {
   readonly state: Pick<State, 'kind' | 'get' | 'setIfAbsent' | 'compareAndSet'>
-  readonly instanceId: string
+  /** The id of this instance. */
+  readonly self: string
   readonly wal: {
     readonly oldestMs: number
     readonly waiting: readonly { readonly seq: number }[]
@@ -26,8 +27,8 @@ type Marks = Readonly<Record<string, { readonly untilMs: number; readonly atMs: 
 
 export type Watermark = ReturnType<typeof createWatermark>
 
-export function createWatermark({ state, instanceId, wal, pipeline }: WatermarkDeps) {
-  /** The last record that an earlier run left in the WAL. The arrival of such records is not known. */
+export function createWatermark({ state, self, wal, pipeline }: WatermarkDeps) {
+  /** It is not known when the records arrived that an earlier run left in the WAL. */
   const left = wal.waiting.at(-1)?.seq ?? -1
   const own = (): number => {
     const nowMs = Date.now()
@@ -45,7 +46,7 @@ export function createWatermark({ state, instanceId, wal, pipeline }: WatermarkD
       const alive = Object.entries(known).filter(([, mark]) => mark.atMs > atMs - GONE_MS)
       const marks: Marks = {
         ...Object.fromEntries(alive),
-        [instanceId]: { untilMs: own(), atMs },
+        [self]: { untilMs: own(), atMs },
       }
       const next = JSON.stringify(marks)
       const isSet =

@@ -1,7 +1,4 @@
-import type { EventRecord } from '../model/event.js'
-import type { PriorityOverrides } from '../priority/overrides.js'
 import type { TemplateRegistry } from '../templates/registry.js'
-import type { PriorityModel } from '../priority/model.js'
 import type { Applications } from '../records/applications.js'
 import type { Sources } from '../records/sources.js'
 
@@ -36,18 +33,3 @@ export const createEventContext = ({ templates, sources, applications }: Known) 
   /** Every template that was merged into another one. */
   redirects: () => templates.redirects(),
 })
-
-interface Scoring {
-  readonly templates: TemplateRegistry
-  readonly model: PriorityModel
-  readonly overrides: PriorityOverrides
-}
-
-/** Explains the automatic priority that the model gives the event now; `override` is the corrected one of its template. */
-export function explainPriority(event: EventRecord, { templates, model, overrides }: Scoring) {
-  const template = templates.byId(event.templateId)
-  return {
-    ...model.explain(template?.no ?? 0, event.severity, template?.text ?? event.message),
-    override: overrides.of(template?.id ?? event.templateId),
-  }
-}

@@ -1,5 +1,5 @@
-import type { Store } from '../clickhouse/client.js'
-import type { State } from '../coordination/state.js'
+import type { Alerting } from '../alerting/alerting.js'
+import type { Instance } from '../coordination/instance.js'
 import type { Pool } from '../ingest/pool.js'
 import { counted } from '../lib/counted.js'
 import type { Wal } from '../wal/wal.js'
@@ -134,14 +134,12 @@ const OLD_MS = MINUTE_MS
 /** ClickHouse is reported as degraded when it has refused a batch for this long. */
 const REFUSING_MS = 3_000
 
-interface Probed {
-  readonly store: Pick<Store, 'ping'>
-  readonly state: State
+interface Probed extends Pick<Instance, 'store' | 'state'> {
   readonly wal: Wal
   readonly pool: Pool
   readonly writer: Writer
-  readonly retention: Pick<Retention, 'told'>
-  readonly alertProblem: () => Promise<string | null>
+  readonly retention: Retention
+  readonly alerting: Alerting
 }
 
 export const healthProbes = ({
@@ -151,7 +149,7 @@ export const healthProbes = ({
   pool,
   writer,
   retention,
-  alertProblem,
+  alerting,
 }: Probed): Readonly<Record<CheckName, Probe>> => ({
   clickhouse: async (signal) => {
     await store.ping({ signal })
@@ -191,7 +189,7 @@ export const healthProbes = ({
     return { status: 'ok', detail: counted(pool.workers, 'thread') }
   },
   alerts: async () => {
-    const detail = await alertProblem()
+    const detail = await alerting.problem()
     return detail === null ? { status: 'ok' } : { status: 'degraded', detail }
   },
 })

@@ -1,13 +1,12 @@
 import type { Config } from '../config.js'
-import type { Replica } from '../coordination/replica.js'
-import type { State } from '../coordination/state.js'
-import type { Arrivals } from '../events/arrivals.js'
+import type { Instance } from '../coordination/instance.js'
+import { createArrivalReader } from '../events/arrivals.js'
 import type { KpiCache } from '../events/kpi-cache.js'
 import { createKpiPush } from '../events/kpi-push.js'
 import { createTail } from '../events/tail.js'
+import type { Capacity } from '../http/capacity.js'
 import type { Log } from '../telemetry/log.js'
 import type { Accounts } from './auth/accounts.js'
-import type { Limiter } from './auth/limits.js'
 import { createOriginCheck } from './auth/origin.js'
 import type { Session } from './auth/sessions.js'
 import type { EventContext } from './event-context.js'
@@ -17,20 +16,16 @@ import { createKpiSockets } from './routes/kpis.js'
 import { createTailSockets, toWatermark } from './routes/tail.js'
 import { REVOKED, verifySocket, type UserSocketDeps } from './user-sockets.js'
 
-interface LiveDeps {
+interface LiveDeps extends Pick<Instance, 'store' | 'state' | 'replica'> {
   readonly config: Config
   readonly log: Log
-  readonly state: State
-  readonly replica: Replica
+  readonly capacity: Capacity
   readonly accounts: Accounts
-  readonly limiter: Limiter
   readonly kpis: KpiCache
-  readonly arrivals: Arrivals
   readonly questions: Questions
-  readonly context: EventContext
+  readonly eventContext: EventContext
   /** Signs the watermarks of tails. */
   readonly cursorKey: Buffer
-  readonly maxOpen: number
 }
 
 /** The WebSockets: what is pushed to them, and who may open one. */
@@ -41,7 +36,7 @@ const POLICY_VIOLATION = 1008
 
 /** Opens the KPI push and the live tail, and closes the WebSockets of sessions that end. */
 export async function openLive(deps: LiveDeps) {
-  const { state, accounts, context, cursorKey, log } = deps
+  const { state, accounts, eventContext: context, cursorKey, log } = deps
   const socketDeps = toSocketDeps(deps)
   const push = await createKpiPush({
     cache: deps.kpis,
@@ -50,7 +45,7 @@ export async function openLive(deps: LiveDeps) {
     openSockets: (greet) => createKpiSockets(socketDeps, greet),
   })
   const tail = await createTail({
-    arrivals: deps.arrivals,
+    arrivals: createArrivalReader(deps.store),
     signals: state,
     toItem: (event) => toEventItem(event, context),
     toWatermark: (position) => toWatermark(cursorKey, position),
@@ -87,7 +82,8 @@ export async function openLive(deps: LiveDeps) {
 }
 
 function toSocketDeps(deps: LiveDeps): UserSocketDeps {
-  const { config, state, replica, accounts, limiter } = deps
+  const { config, state, replica, accounts } = deps
+  const { limiter } = accounts
   return {
     verify: (token) => verifySocket(accounts, token),
     isAlive: async (user) => {
@@ -101,7 +97,7 @@ function toSocketDeps(deps: LiveDeps): UserSocketDeps {
     },
     mayUseCookies: createOriginCheck(config.corsOrigins),
     mayUseQuery: config.wsTokenInQuery,
-    maxOpen: deps.maxOpen,
+    maxOpen: deps.capacity.webSockets,
     maxOpenPerAddress: config.wsMaxOpen,
   }
 }

@@ -5,7 +5,7 @@ import { throwOnErrors } from './validation.js'
 /** @throws AppError `validation_error` when the days exceed the longest retention */
 export function checkRetention(
   days: RetentionClass | null | undefined,
-  { retentionDays }: Pick<Services, 'retentionDays'>,
+  { config: { retentionDays } }: Pick<Services, 'config'>,
 ): void {
   if (days == null || days <= retentionDays) return
   const message = `must be at most ${retentionDays} (RETENTION_DAYS)`

@@ -21,37 +21,31 @@ import { createServer, type HttpServer } from '../http/server.js'
 import type { HttpRoute } from '../http/routes.js'
 import type { Uws } from '../http/uws.js'
 import { AppError } from '../model/errors.js'
-import type { State } from '../coordination/state.js'
+import type { Instance } from '../coordination/instance.js'
 import type { Log } from '../telemetry/log.js'
 import type { Capacity } from '../http/capacity.js'
-import type { Replica } from '../coordination/replica.js'
 import type { Pipeline } from '../ingest/pipeline.js'
-import type { BufferPool } from '../lib/buffer-pool.js'
+import type { SharedMemory } from '../ingest/packed-task.js'
 import type { Wal } from '../wal/wal.js'
-import type { WebSocketRoute } from '../http/websocket.js'
 import type { Audit } from '../records/audit.js'
 import type { Metrics } from '../telemetry/metrics.js'
+import type { Live } from './live.js'
 import type { Services } from './services.js'
 
 /** The services that exist before the ports are opened: all but the collector's port. */
 export type AppServices = Omit<Services, 'collectorPort'>
 
-export interface ServerDeps {
+interface ServerDeps extends Pick<Instance, 'state' | 'replica'> {
   readonly config: Config
   readonly uws: Uws
   readonly log: Log
-  readonly services: AppServices
-  readonly audit: Audit
   readonly metrics: Metrics
-  readonly pipeline: Pipeline
-  readonly once: Once
-  readonly wal: Wal
-  /** The buffers that bodies are read into. */
-  readonly buffers: BufferPool
-  readonly webSockets: readonly WebSocketRoute[]
-  readonly state: State
-  readonly replica: Replica
   readonly capacity: Capacity
+  readonly memory: SharedMemory
+  readonly audit: Audit
+  readonly live: Live
+  readonly services: AppServices
+  readonly ingest: IngestServices
 }
 
 export interface Servers {
@@ -79,7 +73,7 @@ export function openServers(deps: ServerDeps): Servers {
 }
 
 function apiServer(deps: ServerDeps & { readonly services: Services }): HttpServer {
-  const { config, uws, log, services, webSockets } = deps
+  const { config, uws, log, services } = deps
   return createServer({
     uws,
     host: config.host,
@@ -90,7 +84,7 @@ function apiServer(deps: ServerDeps & { readonly services: Services }): HttpServ
     trustedProxies: config.trustedProxies,
     https: isServedOverHttps(config),
     ...toLimits(deps.capacity),
-    webSockets,
+    webSockets: deps.live.routes,
     observe: (outcome) => deps.metrics.request('api', outcome),
     routes: [
       ...createPageRoutes(),
@@ -113,7 +107,7 @@ function apiServer(deps: ServerDeps & { readonly services: Services }): HttpServ
 const isServedOverHttps = ({ cookieSecure, nodeEnv }: Config): boolean =>
   cookieSecure || nodeEnv === 'production'
 
-const currentOf = ({ state, replica }: Pick<ServerDeps, 'state' | 'replica'>) =>
+const currentOf = ({ state, replica }: Pick<Instance, 'state' | 'replica'>) =>
   state.kind === 'redis' ? { current: () => replica.refresh() } : {}
 
 const toLimits = ({ pool, perPort }: Capacity) => ({ pool, limits: { connections: perPort } })
@@ -141,7 +135,7 @@ function collectorServer(deps: ServerDeps): HttpServer {
     log,
     trustedProxies: config.trustedProxies,
     https: isServedOverHttps(config),
-    buffers: deps.buffers,
+    buffers: deps.memory.bufferPool,
     ...toLimits(deps.capacity),
     observe: (outcome) => deps.metrics.request('collector', outcome),
     routes: [
@@ -165,16 +159,20 @@ const metricsRoute = ({ uws, services }: ServerDeps): HttpRoute[] =>
     mayUseCookies: () => false,
   })
 
-const protocolRoutes = (deps: ServerDeps): HttpRoute[] => {
-  const ingest = ingestServices(deps)
+const protocolRoutes = ({ ingest }: ServerDeps): HttpRoute[] => {
   const all = PROTOCOLS.flatMap(({ routes }) => routes?.(ingest) ?? [])
   return all.map((route) => ({ isJoined: true, ...route }))
 }
 
-/** The services of requests with an ingest key, on every port. */
-export function ingestServices(
-  deps: Pick<ServerDeps, 'services' | 'pipeline' | 'wal' | 'once' | 'state' | 'replica'>,
-): IngestServices {
+interface IngestDeps extends Pick<Instance, 'state' | 'replica'> {
+  readonly services: AppServices
+  readonly pipeline: Pipeline
+  readonly wal: Wal
+  readonly once: Once
+}
+
+/** The services that requests with an ingest key need, on every port. */
+export function ingestServices(deps: IngestDeps): IngestServices {
   const { services, pipeline, wal, once } = deps
   return {
     version: services.version,
@@ -192,7 +190,7 @@ export function ingestServices(
 /** The owner of all deliveries in the pipeline. */
 const WEBHOOKS = 'webhooks'
 
-function webhookRoutes({ config, services, pipeline, once }: ServerDeps): HttpRoute[] {
+function webhookRoutes({ config, services, ingest }: ServerDeps): HttpRoute[] {
   if (!config.webhookEnabled) return []
   const secrets = [config.webhookSecret, config.webhookSecretPrevious].filter((s) => s !== null)
   const { environment, maxMessageBytes } = config
@@ -200,11 +198,11 @@ function webhookRoutes({ config, services, pipeline, once }: ServerDeps): HttpRo
     onWrongSignature: ({ ip }) => services.intrusions.note('webhook_signature', { address: ip }),
     verify: (signature, body) => verifySignature(signature, body, secrets),
     parse: (body) => parseScmWebhook(body, { nowMs: Date.now(), environment, maxMessageBytes }),
-    hasRoom: (bytes) => pipeline.hasRoom(bytes, WEBHOOKS),
-    once,
+    hasRoom: (bytes) => ingest.hasRoom(bytes, WEBHOOKS),
+    once: ingest.once,
     storedKeys: services.events.storedKeys,
     store: async (events, { connector }) => {
-      const result = await pipeline.submit({
+      const result = await ingest.submit({
         owner: WEBHOOKS,
         format: 'events',
         bytes: null,

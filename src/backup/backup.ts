@@ -4,7 +4,7 @@ import { chmod, cp, mkdir, readdir, rm } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { Store } from '../clickhouse/client.js'
+import type { Instance } from '../coordination/instance.js'
 import { BACKUP_DISK } from '../clickhouse/embedded/config.js'
 import type { Config } from '../config.js'
 import { makeDirectory } from '../coordination/data-dir.js'
@@ -20,7 +20,7 @@ import {
   type DatabaseBackup,
   type MakeBackup,
 } from './clickhouse-backup.js'
-import { openBucket } from './bucket.js'
+import { openBucket } from '../clickhouse/bucket.js'
 import { requestBackup } from './control.js'
 import { emptyOut, isFree, moveTree } from './file-tree.js'
 import { writeManifest } from './manifest.js'
@@ -40,14 +40,13 @@ import { writeManifest } from './manifest.js'
  * brings them to the program's schema, and compares the counts.
  */
 
-interface BackupDeps {
+interface BackupDeps extends Pick<Instance, 'store' | 'isEmbedded' | 'dataDir'> {
   readonly config: Config
-  readonly store: Store
-  readonly isEmbedded: boolean
-  /** Resolves when everything acknowledged is in ClickHouse. */
-  readonly settle: () => Promise<void>
-  readonly writer: Pick<Writer, 'between'>
-  readonly dataDir: string
+  readonly pipeline: {
+    /** Resolves when everything acknowledged is in ClickHouse. */
+    settle(): Promise<void>
+  }
+  readonly writer: Writer
 }
 
 /** ClickHouse rewrites the corrected columns of the parts that hold corrected events. */
@@ -76,19 +75,19 @@ export function createBackups(deps: BackupDeps): MakeBackup {
 }
 
 async function backUpDatabase(
-  { config, store, isEmbedded, settle, writer, dataDir }: BackupDeps,
+  { config, store, isEmbedded, pipeline, writer, dataDir }: BackupDeps,
   isOnS3: boolean,
   report: (progress: string) => void,
 ): Promise<DatabaseBackup> {
   const place = placeOf(config, isEmbedded, isOnS3)
-  const folder = place.kind === 'file' ? join(backupsDir(dataDir), place.name) : null
+  const folder = place.kind === 'file' ? join(backupsDir(dataDir.path), place.name) : null
   if (isEmbedded) {
-    // An interrupted command leaves its files behind.
-    await rm(backupsDir(dataDir), { recursive: true, force: true })
-    await mkdir(backupsDir(dataDir), { recursive: true, mode: 0o700 })
+    // A command that was ended halfway leaves its files behind.
+    await rm(backupsDir(dataDir.path), { recursive: true, force: true })
+    await mkdir(backupsDir(dataDir.path), { recursive: true, mode: 0o700 })
   }
-  report('writing acknowledged messages to ClickHouse')
-  await settle()
+  report('writing what is acknowledged')
+  await pipeline.settle()
   await applyPatches(store, { timeoutMs: APPLY_MS })
   const { totals, schema, takenAt, done } = await writer.between(async () => {
     // Only patches that were added since are left to apply, so the writer waits briefly.

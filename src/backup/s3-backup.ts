@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path'
 
 import { s3Of } from '../settings/cold.js'
 import { backup, type CommandOptions } from './backup.js'
-import { openBucket, type Bucket } from './bucket.js'
+import { openBucket, type Bucket } from '../clickhouse/bucket.js'
 import { listFiles } from './file-tree.js'
 import { checkPath, MANIFEST, readManifest } from './manifest.js'
 import { restore, type RestoreOptions } from './restore.js'

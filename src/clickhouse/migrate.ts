@@ -1,5 +1,5 @@
 import type { RequestOptions, Store } from './client.js'
-import type { StoreLog } from './log.js'
+import type { LogAt } from '../telemetry/log.js'
 import { listSchema, readSchema, statement } from './statement.js'
 
 /**
@@ -43,8 +43,8 @@ export interface SchemaNumbers {
 
 export interface MigrateOptions {
   readonly numbers: SchemaNumbers
-  readonly log: StoreLog
-  /** The migrations to apply. Absent: those of `schema/migrations/`. */
+  readonly log: LogAt<'debug' | 'info' | 'warn'>
+  /** Absent: those of `schema/migrations/`. */
   readonly migrations?: readonly Migration[]
 }
 

@@ -1,7 +1,7 @@
 import { AppError } from '../model/errors.js'
 import type { Store } from '../clickhouse/client.js'
 import type { EntityWriter } from './entity-writer.js'
-import type { StoreLog } from '../clickhouse/log.js'
+import type { LogAt } from '../telemetry/log.js'
 import { statement } from '../clickhouse/statement.js'
 
 export interface EntityChange<T> {
@@ -30,8 +30,8 @@ export interface ChangedRow {
 export interface CollectionDeps {
   readonly store: Store
   readonly writer: EntityWriter
-  readonly log: StoreLog
-  /** @param above the newest version of the record */
+  readonly log: LogAt<'debug' | 'info' | 'warn'>
+  /** @param above a version that exists */
   readonly nextVersion: (above?: number) => number
   /** A lock over all instances; null for a single instance. */
   readonly exclusive: (<T>(key: string, work: () => Promise<T>) => Promise<T>) | null

@@ -3,12 +3,12 @@ import type { TSchema } from '@sinclair/typebox'
 import type { Store } from '../clickhouse/client.js'
 import { Collection, type ChangedRow, type CollectionDeps, type LoadedRow } from './collection.js'
 import { EntityWriter } from './entity-writer.js'
-import type { StoreLog } from '../clickhouse/log.js'
+import type { LogAt } from '../telemetry/log.js'
 import { statement } from '../clickhouse/statement.js'
 import { createSchemaCheck } from './schema-check.js'
 
 export interface EntitiesOptions {
-  readonly log: StoreLog
+  readonly log: LogAt<'debug' | 'info' | 'warn'>
   /** Milliseconds since 1970; versions increase even when the clock is set back. */
   readonly now?: () => number
   /**

@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../lib/backoff.js'
 import { AppError } from '../model/errors.js'
 import type { Store } from '../clickhouse/client.js'
-import type { StoreLog } from '../clickhouse/log.js'
+import type { LogAt } from '../telemetry/log.js'
 import { statement } from '../clickhouse/statement.js'
 
 export interface EventIdOptions {
-  readonly log: StoreLog
+  readonly log: LogAt<'debug' | 'info' | 'warn'>
   /** Runs `work` while no other instance reserves ids. A lost lock is harmless: each block gets one owner at most. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>
   /**

@@ -1,25 +1,30 @@
-import type { Store } from '../clickhouse/client.js'
+import type { Database } from '../clickhouse/database.js'
 import type { Log } from '../telemetry/log.js'
+import type { DataDir } from './data-dir.js'
 import { createEntities } from './entities.js'
 import { reserveEventIds } from './event-ids.js'
 import type { Exclusive, WithLock } from './lock.js'
+import { createInProcessState } from './memory-state.js'
 import { createReplica, singleReplica } from './replica.js'
 import type { State } from './state.js'
 
-interface InstanceDeps {
-  readonly store: Store
-  readonly state: State
-  readonly exclusive: Exclusive
-  /** Whether the database is embedded, and so has no other instances. */
-  readonly isEmbedded: boolean
-  readonly log: Log
-}
+/** This process as one of the instances on its database: what it keeps by itself, and what it shares with the others. */
+export type Instance = Awaited<ReturnType<typeof joinInstances>>
 
 /**
  * Makes this process one of the instances on its database: it reads the changes of the others,
  * writes records under locks, and reserves event ids of its own.
  */
-export async function joinInstances({ store, state, exclusive, isEmbedded, log }: InstanceDeps) {
+export async function joinInstances(
+  dataDir: DataDir,
+  { store, embedded }: Database,
+  {
+    state,
+    exclusive,
+    log,
+  }: { readonly state: State; readonly exclusive: Exclusive; readonly log: Log },
+) {
+  const isEmbedded = embedded !== null
   const replica = isEmbedded
     ? singleReplica
     : await createReplica({
@@ -47,7 +52,25 @@ export async function joinInstances({ store, state, exclusive, isEmbedded, log }
       ids.close()
       await replica.close()
     }
-    return { replica, entities, withLock, ids, close }
+    return {
+      /** The same on every start. */
+      self: dataDir.instanceId,
+      dataDir,
+      store,
+      /** An embedded database has no other instances. */
+      isEmbedded,
+      state,
+      /** The state of this process alone, for what goes on while the shared state does not answer. */
+      alone: createInProcessState({
+        onError: (error) => log.warn({ err: error }, 'the state of this process fails'),
+      }),
+      replica,
+      entities,
+      exclusive,
+      withLock,
+      ids,
+      close,
+    }
   } catch (error) {
     await replica.close()
     throw error

@@ -2,18 +2,15 @@ import { randomUUID } from 'node:crypto'
 import { Type, type Static } from '@sinclair/typebox'
 
 import { AppError } from '../model/errors.js'
-import type { Priority } from '../model/event.js'
 import { PrioritySchema, ReadonlyTexts } from '../model/schemas.js'
 import type { SharedChange, SharedCommand } from '../wal/record.js'
 import type { PendingChanges } from '../writer/pending-changes.js'
-import type { SharedWork, Writer } from '../writer/writer.js'
+import type { Writer } from '../writer/writer.js'
 import type { Wal } from '../wal/wal.js'
-import type { Store } from '../clickhouse/client.js'
+import { isDeletion, type ChangeEffects, type Changes } from './changes.js'
 import type { Collection } from './collection.js'
-import type { Entities } from './entities.js'
+import type { Instance } from './instance.js'
 import type { Log } from '../telemetry/log.js'
-import type { Exclusive } from './lock.js'
-import type { Replica } from './replica.js'
 import { DAY_MS } from '../model/time.js'
 
 /** An instance that works on this database, and the changes that it has acknowledged. */
@@ -59,44 +56,21 @@ const LEAVE_MS = 1_000
 /** After this long an instance that was away is not expected back. */
 const GONE_MS = 30 * DAY_MS
 
-interface SharedChangesDeps {
-  readonly entities: Entities
-  readonly replica: Replica
-  readonly exclusive: Exclusive
-  /** The id of this instance. */
-  readonly self: string
+interface SharedChangesDeps extends Pick<
+  Instance,
+  'entities' | 'replica' | 'exclusive' | 'self' | 'store'
+> {
   readonly log: Log
-  readonly store: Pick<Store, 'insertsRunning'>
-  readonly wal: Pick<Wal, 'openBatch' | 'waiting'>
-  readonly writer: Pick<Writer, 'wake'>
-  /** The changes that the writer applies to its batches, as restored by the recovery of the WAL. */
+  readonly wal: Wal
+  readonly writer: Writer
+  /** The changes that the writer applies to its batches; the recovery of the WAL has filled it. */
   readonly pending: PendingChanges
-  /** Appends a command to the WAL; the position of its record is that of the change. */
-  readonly appendCommand: (command: SharedCommand) => {
-    readonly seq: number
-    readonly durable: Promise<void>
+  readonly pipeline: {
+    /** Appends a command to the WAL; its record is the place of the change. */
+    appendCommand(command: SharedCommand): { readonly seq: number; readonly durable: Promise<void> }
   }
-  /** Unregisters these sources for all later messages; null for all sources. */
-  readonly forget: (sources: readonly string[] | null) => void
-  /** Ends the deletion of these sources. */
-  readonly release: (sources: readonly string[] | null) => void
-  /** Forgets the known events, so that later messages repeat none of them. */
-  readonly forgetRepeats: () => void
-  /** Counts later repeats of the event under this priority. */
-  readonly correct: (event: number, priority: Priority) => void
-  /**
-   * Deletes the rows in ClickHouse and the records that belong to them.
-   *
-   * @returns the result for the caller
-   */
-  readonly execute: (deletion: Deletion) => Promise<unknown>
+  readonly effects: ChangeEffects
 }
-
-type Deletion = Exclude<SharedChange, { readonly kind: 'correct-event' | 'forget-repeats' }>
-
-/** Deletions are executed in ClickHouse; other changes hold as soon as all instances know of them. */
-const isDeletion = (change: SharedChange): change is Deletion =>
-  change.kind === 'delete-sources' || change.kind === 'clear-all'
 
 /**
  * The change log: deletions and corrections that all instances on one database make together.
@@ -113,7 +87,7 @@ const isDeletion = (change: SharedChange): change is Deletion =>
  * changes (`barrier`), and leaves out the rows that it had taken before them. Redis makes this fast and keeps two
  * instances from carrying out the same change; whether a change holds does not depend on Redis.
  */
-export class SharedChanges implements SharedWork {
+export class SharedChanges implements Changes {
   readonly #deps: SharedChangesDeps
   readonly #changes: Collection<SharedChangeRecord>
   readonly #instances: Collection<InstanceRecord>
@@ -219,7 +193,7 @@ export class SharedChanges implements SharedWork {
       this.#marked.set(id, 'durable')
       return
     }
-    forgetChanged(change, this.#deps)
+    this.#deps.effects.begin(change)
     const wasMissed = overMs !== null && isDeletion(change)
     const open = this.#deps.wal.openBatch
     const command = {
@@ -230,7 +204,7 @@ export class SharedChanges implements SharedWork {
       fromSeq: wasMissed || open === null ? 0 : open.to + 1,
     } as const
     this.#marked.set(id, 'writing')
-    const { seq, durable } = this.#deps.appendCommand(command)
+    const { seq, durable } = this.#deps.pipeline.appendCommand(command)
     this.#deps.pending.add(seq, command)
     void this.#noteDurable(id, durable)
   }
@@ -249,8 +223,7 @@ export class SharedChanges implements SharedWork {
   #end(id: string, record: SharedChangeRecord): void {
     const { change } = record
     if (this.#own()?.known.includes(id) !== true) this.#deps.pending.widen(id)
-    if (change.kind === 'delete-sources') this.#deps.release(change.sources)
-    if (change.kind === 'clear-all') this.#deps.release(null)
+    if (isDeletion(change)) this.#deps.effects.end(change)
     this.#waiting.get(id)?.(record)
     this.#deps.writer.wake()
   }
@@ -345,7 +318,7 @@ export class SharedChanges implements SharedWork {
       // An instance that is marked as away may have begun an insert.
       if (await this.#areInsertsRunning()) return
       if (!isDeletion(record.change)) return
-      const result = (await this.#deps.execute(record.change)) ?? null
+      const result = (await this.#deps.effects.execute(record.change)) ?? null
       await this.#changes.update(id, (now) =>
         now === null ? null : { ...now, overMs: Date.now(), result },
       )
@@ -390,19 +363,6 @@ export class SharedChanges implements SharedWork {
     const isKnown = this.#instances.entries().every(([, { known }]) => known.includes(id))
     if (isKnown) await this.#changes.remove(id)
     return isKnown
-  }
-}
-
-function forgetChanged(change: SharedChange, deps: SharedChangesDeps): void {
-  switch (change.kind) {
-    case 'delete-sources':
-      return deps.forget(change.sources)
-    case 'clear-all':
-      return deps.forget(null)
-    case 'forget-repeats':
-      return deps.forgetRepeats()
-    case 'correct-event':
-      return deps.correct(change.event, change.priority)
   }
 }
 

@@ -1,28 +1,32 @@
-import type { Store } from '../clickhouse/client.js'
-import type { Replica } from '../coordination/replica.js'
+import type { Instance } from '../coordination/instance.js'
 import type { ComputedKpis } from '../model/kpi.js'
-import type { Alerts } from '../records/alerts.js'
 import type { Applications } from '../records/applications.js'
+import type { WorkRecords } from '../records/records.js'
 import type { Sources } from '../records/sources.js'
 import type { TemplateDirectory } from '../templates/directory.js'
+import { createKpiCache, type KpiCache } from './kpi-cache.js'
 import { readKpiCounts } from './kpi-counts.js'
 import { toKpiSnapshot } from './kpi-snapshot.js'
 import { createTemplateStats } from './template-stats.js'
 
-interface KpiDeps {
-  readonly store: Store
-  readonly replica: Replica
+interface KpiDeps extends Pick<Instance, 'store' | 'state' | 'replica'> {
   readonly directory: TemplateDirectory
   readonly sources: Sources
   readonly applications: Applications
-  readonly alerts: Alerts
-  /** 0..1; null while the insight engine has no recent snapshot. */
-  readonly mlHealth: () => number | null
+  readonly records: WorkRecords
+  readonly insights: {
+    /** 0..1; null while there is no recent snapshot. */
+    mlHealth(): number | null
+  }
 }
 
-/** Computes the KPI snapshot from the rollups and the records. */
-export async function computeKpis(deps: KpiDeps): Promise<ComputedKpis> {
-  const { store, directory, applications, sources, alerts } = deps
+/** The KPIs, computed from the rollups and the records. */
+export const createKpis = (deps: KpiDeps): KpiCache =>
+  createKpiCache({ state: deps.state, compute: () => computeKpis(deps) })
+
+async function computeKpis(deps: KpiDeps): Promise<ComputedKpis> {
+  const { store, directory, applications, sources } = deps
+  const { alerts } = deps.records
   // The snapshot serves the clients of all instances.
   await deps.replica.refresh()
   const nowMs = Date.now()
@@ -47,7 +51,7 @@ export async function computeKpis(deps: KpiDeps): Promise<ComputedKpis> {
     },
     templatesKnown,
     textOfTemplate: (id) => directory.describe(id)?.text ?? null,
-    mlHealth: deps.mlHealth(),
+    mlHealth: deps.insights.mlHealth(),
   })
   // The last field, because kpi-push.ts compares snapshots without it.
   return { ...snapshot, computed_at: new Date(nowMs).toISOString() }

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import type { MinedTemplate, TemplateRegistry } from '../templates/registry.js'
+import type { SignatureCache } from '../templates/signature-cache.js'
 import { toTemplateRow } from '../templates/registry.js'
 import type { TemplateRow } from '../wal/record.js'
 import type { MissBlock, RowBlock } from './block.js'
@@ -10,8 +11,8 @@ import type { Pool } from './pool.js'
 interface BlockTemplatesDeps {
   readonly pool: Pick<Pool, 'resolve' | 'adopt' | 'restore'>
   readonly templates: TemplateRegistry
-  /** Publishes the template of a signature to all threads. */
-  readonly learnSignature: (lo: number, hi: number, templateNo: number) => void
+  /** Known to all threads. */
+  readonly signatures: Pick<SignatureCache, 'put'>
 }
 
 /**
@@ -36,7 +37,7 @@ export class BlockTemplates {
     { sources, templateNos }: Pick<RowBlock, 'sources' | 'templateNos'>,
     misses: MissBlock,
   ): Promise<void> {
-    const { pool, templates, learnSignature } = this.#deps
+    const { pool, templates, signatures } = this.#deps
     const nos = new Int32Array(misses.ends.length)
     for (let from = 0; from < nos.length; from += LEARNED_AT_ONCE) {
       const some = missTask(sources, misses, from)
@@ -46,7 +47,7 @@ export class BlockTemplates {
       nos.set(mined.nos, from)
       for (const [i, no] of mined.nos.entries()) {
         const at = (from + i) * 2
-        learnSignature(misses.signatures[at] ?? 0, misses.signatures[at + 1] ?? 0, no)
+        signatures.put(misses.signatures[at] ?? 0, misses.signatures[at + 1] ?? 0, no)
       }
     }
     misses.rows.forEach((row, i) => {

@@ -1,18 +1,20 @@
+import type { ChangeEffects, Changes, Deletion } from '../coordination/changes.js'
+import type { Instance } from '../coordination/instance.js'
 import type { WithLock } from '../coordination/lock.js'
-import type { SharedChanges } from '../coordination/shared-changes.js'
-import type { State } from '../coordination/state.js'
 import type { Events } from '../events/events.js'
+import type { Ledger } from '../events/ledger.js'
 import type { EventQuestion } from '../events/occurrences.js'
 import type { TemplateStats } from '../events/template-stats.js'
 import type { Insights } from '../insights/insights.js'
 import { counted } from '../lib/counted.js'
 import { AppError } from '../model/errors.js'
-import type { PriorityStore } from '../priority/store.js'
+import { PRIORITIES } from '../model/event.js'
+import type { Priorities } from '../priority/store.js'
 import type { Applications } from '../records/applications.js'
 import { clearRecords, type WorkRecords } from '../records/records.js'
 import type { Sources } from '../records/sources.js'
 import type { TemplateRegistry } from '../templates/registry.js'
-import type { Command } from '../wal/record.js'
+import type { Cold } from '../retention/cold.js'
 import type { BatchStore } from '../writer/batch-store.js'
 import type { Pipeline } from './pipeline.js'
 import type { Sequencer } from './sequencer.js'
@@ -22,31 +24,28 @@ import { forgetStored } from './once.js'
  * Deleting sources, or everything:
  *
  * 1. The request takes the lock of deletions, and has the webhooks forget what the sources delivered.
- * 2. `forget`: from here on messages of these names belong to unregistered sources, and no message repeats an earlier
+ * 2. `begin`: from here on messages of these names belong to unregistered sources, and no message repeats an earlier
  *    event.
  * 3. Synchronously with step 2 the command is appended to the WAL, between the rows before it and those after it.
  * 4. When the writer reaches the command, `execute` deletes rows, insights, alerts and corrected priorities, and
  *    last the records of the sources. The command is idempotent, because it is repeated after a crash.
- * 5. `release`: a source that was registered under the same name meanwhile is active again.
+ * 5. `end`: a source that was registered under the same name meanwhile is active again.
  *
  * With several instances the change log has each of them do step 2 and one of them step 4 (`shared-changes.ts`).
  */
 
-interface Erased {
+interface Affected {
   readonly batches: BatchStore
   readonly sources: Sources
   readonly sequencer: Sequencer
   readonly templates: TemplateRegistry
   readonly templateStats: TemplateStats
-  readonly priorities: PriorityStore
+  readonly priorities: Priorities
   readonly insights: Insights
   readonly records: WorkRecords
   readonly applications: Applications
-  /** Runs a deletion; the counts of the ledger restart after it. */
-  readonly deleting: <T>(work: () => Promise<T>) => Promise<T>
+  readonly ledger: Ledger
 }
-
-type DeletionCommand = Extract<Command, { readonly kind: 'delete-sources' | 'clear-all' }>
 
 export interface DeletedSources {
   readonly events: number
@@ -71,22 +70,20 @@ export interface DeletedEvents {
   readonly remaining: number
 }
 
-export type Erasure = ReturnType<typeof createErasure>
+/** The effects of changes. `onCleared` calls its listener on each instance when everything was deleted. */
+export interface Effects extends ChangeEffects {
+  onCleared(listener: () => void): void
+}
 
-/** The effects of a deletion in this process and in ClickHouse. Null in place of names stands for all sources. */
-export function createErasure(erased: Erased) {
-  const { batches, sources, sequencer, templates, templateStats, priorities, insights } = erased
+export function createEffects(affected: Affected): Effects {
+  const { batches, sources, sequencer, templates, templateStats, priorities, insights } = affected
+  const { records } = affected
   const clearedListeners: (() => void)[] = []
-  const isAmong = (names: readonly string[] | null): ((source: string) => boolean) => {
-    const gone = names === null ? null : new Set(names)
-    return (source) => gone?.has(source) ?? true
-  }
-
   const deleteSources = async (names: readonly string[]): Promise<DeletedSources> => {
     const events = await batches.deleteSources(names)
     await insights.forget(names)
-    const alerts = await erased.records.alerts.removeForSources(names)
-    await erased.records.templateNotes.removeForSources(names)
+    const alerts = await records.alerts.removeForSources(names)
+    await records.templateNotes.removeForSources(names)
     await priorities.remove(isAmong(names))
     await sources.remove(names)
     return { events, alerts }
@@ -96,52 +93,67 @@ export function createErasure(erased: Erased) {
     const known = await templateStats.known()
     const { events, deadLetters } = await batches.clear()
     await insights.forgetAll()
-    const counts = await clearRecords(erased.records, erased.applications)
+    const counts = await clearRecords(records, affected.applications)
     await priorities.remove(() => true)
     const gone = await sources.removeAll()
     return { events, templates: known, dead_letters: deadLetters, sources: gone, ...counts }
   }
 
+  const forget = (names: readonly string[] | null): void => {
+    if (names === null) {
+      sources.forgetAll()
+      sequencer.forgetAll()
+    } else {
+      sources.forget(names)
+      sequencer.forget(names)
+    }
+    const isDeleted = isAmong(names)
+    templates.forget(({ source }) => isDeleted(source))
+    priorities.forget(isDeleted)
+  }
+
   return {
-    forget: (names: readonly string[] | null): void => {
-      if (names === null) {
-        sources.forgetAll()
-        sequencer.forgetAll()
-      } else {
-        sources.forget(names)
-        sequencer.forget(names)
+    begin: (change) => {
+      switch (change.kind) {
+        case 'delete-sources':
+        case 'clear-all':
+          return forget(namesOf(change))
+        case 'forget-repeats':
+          return sequencer.forgetAll()
+        case 'correct-event':
+          return sequencer.correct(change.event, PRIORITIES.indexOf(change.priority))
       }
-      const isDeleted = isAmong(names)
-      templates.forget(({ source }) => isDeleted(source))
-      priorities.forget(isAmong(names))
     },
-    /** Calls `listener` on each instance when everything was deleted. */
-    onCleared: (listener: () => void): void => void clearedListeners.push(listener),
-    release: (names: readonly string[] | null): void => {
+    execute: (deletion) =>
+      affected.ledger.deleting<DeletedSources | ClearedAll>(() =>
+        deletion.kind === 'delete-sources' ? deleteSources(deletion.sources) : clearAll(),
+      ),
+    end: (deletion) => {
+      const names = namesOf(deletion)
       if (names === null) for (const listener of clearedListeners) listener()
       sources.release(names ?? undefined)
       priorities.recall(isAmong(names))
     },
-    /** Idempotent. @returns the counts for the reply */
-    execute: (command: DeletionCommand): Promise<DeletedSources | ClearedAll> =>
-      erased.deleting<DeletedSources | ClearedAll>(() =>
-        command.kind === 'delete-sources' ? deleteSources(command.sources) : clearAll(),
-      ),
+    onCleared: (listener) => void clearedListeners.push(listener),
   }
 }
 
-interface DeletionDeps {
-  readonly withLock: WithLock
-  readonly state: State
-  readonly erasure: Erasure
+/** @param names null for all sources */
+const isAmong = (names: readonly string[] | null): ((source: string) => boolean) => {
+  const gone = names === null ? null : new Set(names)
+  return (source) => gone?.has(source) ?? true
+}
+
+/** @returns null for all sources */
+const namesOf = (deletion: Deletion): readonly string[] | null =>
+  deletion.kind === 'delete-sources' ? deletion.sources : null
+
+interface DeletionDeps extends Pick<Instance, 'withLock' | 'state'> {
+  readonly changes: Changes
   readonly pipeline: Pipeline
-  readonly events: Pick<Events, 'removal' | 'rangeOf'>
-  readonly sequencer: Pick<Sequencer, 'forgetAll'>
-  readonly newToken: () => string
-  /** Null for a single instance. */
-  readonly shared: SharedChanges | null
-  /** Why events in cold storage cannot be deleted now; null when they can. */
-  readonly coldFault: () => string | null
+  readonly events: Events
+  readonly batches: BatchStore
+  readonly cold: Cold
   /** Resolves when no client can read the deleted data. */
   readonly onDeleted: () => Promise<void>
 }
@@ -159,32 +171,26 @@ const DELETE_MS = 18_000
 const LOCK_MS = 15_000
 
 export function createDeletions(deps: DeletionDeps) {
-  const { state, erasure, pipeline, events, shared, onDeleted } = deps
+  const { state, changes, pipeline, events, onDeleted } = deps
   const withLock = lockUnlessAway(deps)
   const deleteSome = async (ids: readonly number[]): Promise<void> => {
     for (const rows of await events.removal.rows(ids)) {
       const stats = Buffer.from(rows.stats).toString('base64')
-      const token = deps.newToken()
+      const token = deps.batches.newToken()
       const command = { kind: 'delete-events', ids: rows.ids, stats, token } as const
       await pipeline.execute(command, { bytes: rows.landing, rows: rows.landingRows })
     }
   }
-  const carryOut = async (
-    names: readonly string[] | null,
-    command: DeletionCommand,
-  ): Promise<unknown> => {
-    await forgetStored(state, names)
-    if (shared !== null) return await shared.carryOut(command)
-    // No await between these two calls, because no event may be sequenced between them.
-    erasure.forget(names)
-    return await pipeline.execute(command)
+  const carryOut = async (deletion: Deletion): Promise<unknown> => {
+    await forgetStored(state, namesOf(deletion))
+    return await changes.carryOut(deletion)
   }
   return {
     /** @throws AppError dependency_unavailable: the deletion is recorded and takes effect later */
     deleteSources: (sources: readonly string[]): Promise<DeletedSources> =>
       withLock('delete', LOCK_MS, async () => {
         if (sources.length === 0) return { events: 0, alerts: 0 }
-        const result = await carryOut(sources, { kind: 'delete-sources', sources })
+        const result = await carryOut({ kind: 'delete-sources', sources })
         await onDeleted()
         return result as DeletedSources // the result of `execute` for this kind
       }),
@@ -201,8 +207,7 @@ export function createDeletions(deps: DeletionDeps) {
     deleteEvents: (question: EventQuestion, expected: number): Promise<DeletedEvents> =>
       withLock('delete', LOCK_MS, async () => {
         const startedMs = performance.now()
-        if (shared === null) deps.sequencer.forgetAll()
-        else await shared.carryOut({ kind: 'forget-repeats' })
+        await changes.carryOut({ kind: 'forget-repeats' })
         await pipeline.settle()
         const range = events.rangeOf(question, Date.now())
         const all = await events.removal.ids(range, MOST_EVENTS + 1)
@@ -223,8 +228,7 @@ export function createDeletions(deps: DeletionDeps) {
     /** @throws AppError dependency_unavailable: the deletion is recorded and takes effect later */
     clearAll: (): Promise<ClearedAll> =>
       withLock('delete', LOCK_MS, async () => {
-        const result = await carryOut(null, { kind: 'clear-all' })
-        if (shared === null) erasure.release(null)
+        const result = await carryOut({ kind: 'clear-all' })
         await onDeleted()
         return result as ClearedAll // the result of `execute` for this kind
       }),
@@ -233,9 +237,10 @@ export function createDeletions(deps: DeletionDeps) {
 
 /** A deletion that waited for cold storage would delay all rows behind it in the WAL. */
 const lockUnlessAway =
-  ({ withLock, coldFault }: Pick<DeletionDeps, 'withLock' | 'coldFault'>): WithLock =>
+  ({ withLock, cold }: Pick<DeletionDeps, 'withLock' | 'cold'>): WithLock =>
   async (key, ttlMs, work) => {
-    const fault = coldFault()
+    // A deletion needs cold storage only when there are rows in it.
+    const fault = cold.untilMs() === 0 ? null : cold.fault()
     if (fault === null) return await withLock(key, ttlMs, work)
     const details = { dependency: 'cold_storage' }
     throw new AppError('dependency_unavailable', fault, { details, retryAfterS: 60 })

@@ -1,14 +1,9 @@
+import type { Config } from '../config.js'
+import type { Ledger } from '../events/ledger.js'
 import { ByteShares } from '../lib/byte-shares.js'
-import type { BlockResult, RowBlock, BodyResult, EncodedBlock, MissBlock } from './block.js'
+import type { BlockResult, BodyResult, EncodedBlock, MissBlock } from './block.js'
 import { FairQueue, TASK_BODIES, TASK_MS } from './fair-queue.js'
-import {
-  keptOf,
-  ordersOf,
-  sumsOf,
-  toBody,
-  type AcceptedBodies,
-  type Submission,
-} from './submission.js'
+import { keptOf, ordersOf, sumsOf, toBody, type Submission } from './submission.js'
 import { claimRecords, idsOf, type ClaimingTask } from './record-claims.js'
 import type { Once } from './once.js'
 import type { Pool } from './pool.js'
@@ -16,6 +11,10 @@ import { ThreadSlots } from './thread-slots.js'
 import type { Sequencer } from './sequencer.js'
 import { overloaded, unavailable } from './refusals.js'
 import { UnstoredTasks } from './unstored-tasks.js'
+import type { PriorityModel } from '../priority/model.js'
+import type { CollectorStats } from '../telemetry/collector-stats.js'
+import type { Metrics } from '../telemetry/metrics.js'
+import type { SignatureCache } from '../templates/signature-cache.js'
 import type { Wal } from '../wal/wal.js'
 import {
   encodeRecord,
@@ -49,19 +48,16 @@ export interface PipelineDeps {
   readonly wal: Wal
   readonly writer: Writer
   readonly templates: TemplateRegistry
+  readonly signatures: Pick<SignatureCache, 'put'>
   readonly sources: Pick<Sources, 'admit' | 'limitOf' | 'register'>
-  readonly environment: string
-  /** The zone of times without one. */
-  readonly timeZone: string
-  readonly maxMessageBytes: number
-  /** The most bytes of unanswered bodies. */
-  readonly maxBytes: number
-  readonly modelVersion: () => string
-  /** Publishes the template of a signature to all threads. */
-  readonly learnSignature: (lo: number, hi: number, templateNo: number) => void
-  readonly onAccepted: (bodies: readonly AcceptedBodies[], block: RowBlock | null) => void
-  /** Called at the reply, with the number of messages that are stored or dead letters. */
-  readonly onAcknowledged: (receivedAtMs: number, messages: number) => void
+  readonly model: Pick<PriorityModel, 'modelVersion'>
+  readonly config: Pick<
+    Config,
+    'environment' | 'defaultTimeZone' | 'maxMessageBytes' | 'pipelineMaxBytes'
+  >
+  readonly metrics: Pick<Metrics, 'stored' | 'ingested'>
+  readonly collectorStats: Pick<CollectorStats, 'note'>
+  readonly ledger: Pick<Ledger, 'acknowledged'>
 }
 
 interface Job {
@@ -120,8 +116,8 @@ export class Pipeline {
     this.#templates = new BlockTemplates(deps)
     this.#admission = new SourceAdmission(deps.sources)
     this.#queue = new FairQueue(deps.pool.workers)
-    this.#threads = new ThreadSlots(deps.pool.workers, TASK_MS)
-    this.#bytes = new ByteShares(deps.maxBytes)
+    this.#turns = new Turns(deps.pool.workers, TASK_MS)
+    this.#bytes = new ByteShares(deps.config.pipelineMaxBytes)
     this.#last = { seq: deps.wal.waiting.at(-1)?.seq ?? 0, durable: Promise.resolve() }
   }
 
@@ -354,8 +350,13 @@ export class Pipeline {
   }
 
   #reply(task: Task, { bodies, block, receivedAtMs }: BlockResult): void {
-    this.#deps.onAccepted(sumsOf(task.jobs, bodies), block)
-    this.#deps.onAcknowledged(receivedAtMs, keptOf(task.bodies, bodies))
+    const { metrics, collectorStats, ledger } = this.#deps
+    if (block !== null) metrics.stored(block)
+    for (const sum of sumsOf(task.jobs, bodies)) {
+      metrics.ingested(sum.protocol, sum)
+      collectorStats.note(sum)
+    }
+    ledger.acknowledged(receivedAtMs, keptOf(task.bodies, bodies))
     task.jobs.forEach((job, i) => {
       const body = bodies[i]
       if (body === undefined) return
@@ -380,14 +381,15 @@ export class Pipeline {
   }
 
   async #encodeOnce(task: Task, encoded: () => void): Promise<EncodedBlock> {
-    const { pool, environment, timeZone, maxMessageBytes, modelVersion } = this.#deps
+    const { pool, model, config } = this.#deps
+    const { environment, defaultTimeZone: timeZone, maxMessageBytes } = config
     try {
       const result = await pool.encode({
         bodies: task.bodies,
         environment,
         timeZone,
         maxMessageBytes,
-        modelVersion: modelVersion(),
+        modelVersion: model.modelVersion,
       })
       this.#splitOff(task, result)
       return result

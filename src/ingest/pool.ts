@@ -7,7 +7,10 @@ import { NICE_INCREMENT } from '../lib/nice.js'
 import type { BlockResult, BlockTask, EncodedBlock } from './block.js'
 import type { MissResult, MissTask, Owned } from './miner-thread.js'
 import { packTask, type PackedResult, type SharedMemory } from './packed-task.js'
+import type { Sources } from '../records/sources.js'
 import type { MinedTemplate, Template } from '../templates/registry.js'
+import { numberTemplates } from '../templates/sharing.js'
+import type { TemplateTables } from '../templates/tables.js'
 import type { TemplateRow } from '../wal/record.js'
 import type { WorkerSetup } from './worker.js'
 
@@ -136,19 +139,29 @@ export function createPool(workers: number, { shared, memory, ownerOf }: PoolMem
 const sourcesOf = (templates: readonly TemplateRow[]): Iterable<string> =>
   templates.map(({ source }) => source)
 
-interface PoolOptions extends PoolMemory {
-  /** Gives new threads the known templates. */
-  readonly prepare: (pool: Pool) => Promise<void>
+interface PoolDeps {
+  readonly config: Config
+  readonly memory: SharedMemory
+  readonly tables: TemplateTables
+  readonly sources: Sources
 }
 
 /** Creates the pool, ready for bodies; an instance with the role `api` starts its threads with the first upload or replay. */
-export async function openPool(
-  { role, workers }: Pick<Config, 'role' | 'workers'>,
-  { prepare, ...memory }: PoolOptions,
-): Promise<Pool> {
+export async function openPool({ config, memory, tables, sources }: PoolDeps): Promise<Pool> {
+  const { role, workers } = config
+  const shared = {
+    signatures: tables.signatures.buffer,
+    constantTexts: tables.constantTexts.buffer,
+    identity: {
+      ignoredTags: config.dedupIgnoreAttributes,
+      isDeduplicated: config.dedupWindowSeconds > 0,
+    },
+  }
+  const ownerOf = (source: string): string => sources.ownerOf(source)
   const open = async (): Promise<Pool> => {
-    const pool = createPool(workers, memory)
-    await Promise.all([prepare(pool), pool.ping()])
+    const pool = createPool(workers, { shared, memory, ownerOf })
+    const numbered = numberTemplates(tables.templates, (known) => pool.restore(known))
+    await Promise.all([numbered, pool.ping()])
     return pool
   }
   return role === 'api' ? createLazyPool(workers, open) : await open()

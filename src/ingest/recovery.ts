@@ -1,13 +1,56 @@
-import type { Wal } from '../wal/wal.js'
+import { join } from 'node:path'
+
+import type { Config } from '../config.js'
+import type { Instance } from '../coordination/instance.js'
+import type { Log } from '../telemetry/log.js'
+import { Wal } from '../wal/wal.js'
 import { decodeRecord, type LogRecord, type TemplateRow } from '../wal/record.js'
-import type { PendingChanges } from '../writer/pending-changes.js'
+import { PendingChanges } from '../writer/pending-changes.js'
 import type { Sources } from '../records/sources.js'
 import type { TemplateStore } from '../templates/store.js'
-import { WINDOW_MS } from './once.js'
+import { WAL_CACHE_BYTES } from './memory.js'
+import { rememberStored, WINDOW_MS } from './once.js'
+import type { SharedMemory } from './packed-task.js'
 import { RecoveredNames } from './recovered-names.js'
 
 /** The most templates that are saved in one insert. */
 const ADOPTED_TOGETHER = 10_000
+
+interface WalDeps extends Pick<Instance, 'dataDir' | 'state'> {
+  readonly config: Config
+  readonly log: Log
+  readonly memory: SharedMemory
+  readonly sources: Sources
+  readonly templateStore: TemplateStore
+}
+
+export interface OpenedWal {
+  readonly wal: Wal
+  /** Changes of all instances that an earlier run had not finished. */
+  readonly pending: PendingChanges
+  close(): Promise<void>
+}
+
+/** Opens the WAL, and takes up what an earlier run left in it. */
+export async function openWal(deps: WalDeps): Promise<OpenedWal> {
+  const { config, log, dataDir, state, memory, sources, templateStore: store } = deps
+  const wal = await Wal.open({
+    dir: join(dataDir.path, 'wal'),
+    maxBytes: config.walMaxBytes,
+    cacheBytes: WAL_CACHE_BYTES,
+    blockPool: memory.blockPool,
+    keepOnceKeysMs: WINDOW_MS,
+    log,
+  })
+  try {
+    const pending = new PendingChanges()
+    await rememberStored(state, await recoverWal(wal, sources, { store, pending }))
+    return { wal, pending, close: () => wal.close() }
+  } catch (error) {
+    await wal.close()
+    throw error
+  }
+}
 
 /**
  * Registers the sources and saves the templates of the records that an earlier run acknowledged and
@@ -16,7 +59,7 @@ const ADOPTED_TOGETHER = 10_000
  *
  * @returns the `onceKeys` of these records, and of those stored in the last minutes of that run
  */
-export async function recoverWal(
+async function recoverWal(
   wal: Wal,
   sources: Sources,
   { store, pending }: { readonly store: TemplateStore; readonly pending: PendingChanges },

@@ -1,29 +1,28 @@
-import type { Replica } from '../coordination/replica.js'
+import type { ChangeEffects } from '../coordination/changes.js'
+import type { Instance } from '../coordination/instance.js'
 import type { Events } from '../events/events.js'
+import type { Ledger } from '../events/ledger.js'
 import type { Sources } from '../records/sources.js'
 import type { Log } from '../telemetry/log.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { TemplateStore } from '../templates/store.js'
 import type { BatchStore } from '../writer/batch-store.js'
 import type { BatchTarget } from '../writer/writer.js'
-import type { Erasure } from './deletions.js'
 
-interface WriteTargetDeps {
+interface WriteTargetDeps extends Pick<Instance, 'replica'> {
   readonly batches: BatchStore
-  readonly events: Pick<Events, 'correct'>
+  readonly events: Events
   readonly templateStore: TemplateStore
   readonly sources: Sources
-  readonly erasure: Erasure
-  /** Runs a deletion; the counts of the ledger restart after it. */
-  readonly deleting: (work: () => Promise<void>) => Promise<void>
-  readonly replica: Replica
+  readonly effects: ChangeEffects
+  readonly ledger: Ledger
   readonly metrics: Metrics
   readonly log: Log
 }
 
 /** The target of the writer: stores the rows, templates and sources of WAL records, and executes their commands. */
 export function createWriteTarget(deps: WriteTargetDeps): BatchTarget {
-  const { batches, events, templateStore, sources, erasure, deleting, replica, metrics, log } = deps
+  const { batches, events, templateStore, sources, effects, ledger, replica, metrics, log } = deps
   return {
     newToken: batches.newToken,
     taken: batches.taken,
@@ -56,14 +55,14 @@ export function createWriteTarget(deps: WriteTargetDeps): BatchTarget {
           await events.correct(command.correction)
           return null
         case 'delete-dead-letters':
-          await deleting(() => batches.deleteDeadLetters(command.ids))
+          await ledger.deleting(() => batches.deleteDeadLetters(command.ids))
           return null
         case 'delete-events':
-          await deleting(() => batches.deleteEvents(command))
+          await ledger.deleting(() => batches.deleteEvents(command))
           return null
         case 'delete-sources':
         case 'clear-all':
-          return await erasure.execute(command)
+          return await effects.execute(command)
       }
     },
   }

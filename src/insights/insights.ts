@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 
-import type { Store } from '../clickhouse/client.js'
 import type { Config } from '../config.js'
-import type { Lease, State } from '../coordination/state.js'
+import type { Instance } from '../coordination/instance.js'
+import type { Lease } from '../coordination/state.js'
 import type { Explanation, InsightAnomaly } from '../model/insights.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../model/time.js'
 import type { PriorityModel } from '../priority/model.js'
@@ -30,11 +30,9 @@ import {
   type StoredSnapshot,
 } from './store.js'
 
-export interface InsightDeps {
+interface InsightDeps extends Pick<Instance, 'store' | 'state'> {
   readonly config: Config
   readonly log: Log
-  readonly store: Store
-  readonly state: State
   readonly sources: Sources
   readonly directory: TemplateDirectory
   readonly model: PriorityModel
@@ -80,8 +78,6 @@ function changedNow(
 /** Gravity is not stored. */
 const isStoredAs = (before: StoredAnomaly | undefined, now: StoredAnomaly): boolean =>
   before !== undefined && isDeepStrictEqual(before, { ...now, gravity: before.gravity })
-
-export const createInsights = (deps: InsightDeps): Insights => new Insights(deps)
 
 /**
  * Anomalies, changed templates, forecast, causes and ML health, computed from the hourly rollups.

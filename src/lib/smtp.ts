@@ -16,6 +16,13 @@ export interface Smtp {
   readonly close: () => void
 }
 
+/** The settings of mails. */
+interface MailSettings {
+  readonly smtpUrl: string | null
+  readonly mailFrom: string
+  readonly allowPlaintext: boolean
+}
+
 export interface SmtpSettings {
   /** `smtp://user:password@host:587`, or `smtps://`. */
   readonly url: string
@@ -25,6 +32,10 @@ export interface SmtpSettings {
 }
 
 const TIMEOUT_MS = 30_000
+
+/** @returns null where no mail server is set */
+export const openSmtp = ({ smtpUrl: url, mailFrom: from, allowPlaintext }: MailSettings) =>
+  url === null ? null : createSmtp({ url, from, requireTls: requiresTls(url, allowPlaintext) })
 
 export function createSmtp({ url, from, requireTls }: SmtpSettings): Smtp {
   const timeouts = { connectionTimeout: TIMEOUT_MS, socketTimeout: TIMEOUT_MS }
@@ -42,7 +53,7 @@ export function createSmtp({ url, from, requireTls }: SmtpSettings): Smtp {
 }
 
 /** Whether a server needs no TLS: it is this machine, or plain text is allowed. */
-export const requiresTls = (url: string, allowPlaintext: boolean): boolean =>
+const requiresTls = (url: string, allowPlaintext: boolean): boolean =>
   !allowPlaintext && !/^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(new URL(url).hostname)
 
 /** Whether the mail server refuses the message for good. */

@@ -1,4 +1,5 @@
-import type { WithLock } from '../coordination/lock.js'
+import type { Changes } from '../coordination/changes.js'
+import type { Instance } from '../coordination/instance.js'
 import type { Events } from '../events/events.js'
 import { AppError } from '../model/errors.js'
 import { SEVERITIES, type EventRecord, type Priority } from '../model/event.js'
@@ -6,12 +7,30 @@ import type { RetentionPolicy } from '../retention/policy.js'
 import type { TemplateRegistry } from '../templates/registry.js'
 import type { Command } from '../wal/record.js'
 import { encodeCorrection, type CorrectionRows } from './correction-rows.js'
-import type { PriorityStore } from './store.js'
+import type { Priorities } from './store.js'
 
 /** Reasons are truncated to this many characters. */
 const REASON_CHARACTERS = 200
 /** Lease of the lock of an event. */
 const LOCK_MS = 30_000
+
+interface CorrectionDeps extends Pick<Instance, 'withLock'> {
+  readonly changes: Changes
+  readonly events: Events
+  readonly templates: TemplateRegistry
+  readonly priorities: Priorities
+  readonly retention: RetentionPolicy
+  readonly pipeline: {
+    /** Resolves when everything acknowledged so far is stored. */
+    settle(): Promise<void>
+    /** Puts a command and rows into the write-ahead log; resolves when both took effect. */
+    execute(command: Command, rows: CorrectionRows | null): Promise<unknown>
+  }
+  /** Resolves when no client can read outdated counts. */
+  readonly onCorrected: () => Promise<void>
+}
+
+export type Corrections = ReturnType<typeof createCorrections>
 
 /**
  * Corrects the priority of an event, one correction of an event at a time, so that two people's corrections both move
@@ -26,30 +45,15 @@ const LOCK_MS = 30_000
  * 6. Announce that counts have changed. The route that asked writes the audit record.
  */
 export function createCorrections({
+  withLock,
+  changes,
   events,
   templates,
   priorities,
   retention,
-  withLock,
-  correctRepeats,
-  settle,
-  execute,
+  pipeline,
   onCorrected,
-}: {
-  readonly events: Pick<Events, 'get' | 'counted'>
-  readonly templates: TemplateRegistry
-  readonly priorities: PriorityStore
-  readonly retention: Pick<RetentionPolicy, 'classesOf'>
-  readonly withLock: WithLock
-  /** Resolves when all instances count repeats of the event under this priority. */
-  readonly correctRepeats: (id: number, priority: Priority) => Promise<void>
-  /** Resolves when everything acknowledged so far is stored. */
-  readonly settle: () => Promise<void>
-  /** Puts a command and rows into the write-ahead log; resolves when both took effect. */
-  readonly execute: (command: Command, rows: CorrectionRows | null) => Promise<unknown>
-  /** Resolves when no client can read outdated counts. */
-  readonly onCorrected: () => Promise<void>
-}) {
+}: CorrectionDeps) {
   const find = async (id: number): Promise<EventRecord> => {
     const event = await events.get(id)
     if (event !== null) return event
@@ -65,13 +69,13 @@ export function createCorrections({
     const templateId = templates.byId(event.templateId)?.id ?? event.templateId
     const { source, severity, timestampMs: tsMs } = event
     await priorities.correct({ templateId, source, severity, priority })
-    await correctRepeats(id, priority)
-    await settle()
+    await changes.carryOut({ kind: 'correct-event', event: id, priority })
+    await pipeline.settle()
     const keptDays = retention.classesOf(source)?.[SEVERITIES.indexOf(severity)] ?? 0
     const counted = await events.counted(id)
     const rows = encodeCorrection({ ...event, keptDays, counted }, priority)
     const correction = { id, tsMs, priority, reason: shorten(reason) }
-    await execute({ kind: 'correct-event', correction }, rows)
+    await pipeline.execute({ kind: 'correct-event', correction }, rows)
     await onCorrected()
     return await find(id)
   }

@@ -1,11 +1,11 @@
 import { Type, type Static } from '@sinclair/typebox'
 
-import type { Entities } from '../coordination/entities.js'
-import { PRIORITIES, type Priority, type Severity } from '../model/event.js'
+import type { Instance } from '../coordination/instance.js'
+import { PRIORITIES, type EventRecord, type Priority, type Severity } from '../model/event.js'
 import { PrioritySchema } from '../model/schemas.js'
 import type { TemplateRegistry } from '../templates/registry.js'
-import type { PriorityModel } from './model.js'
-import type { Override, PriorityOverrides } from './overrides.js'
+import { PriorityModel } from './model.js'
+import { PriorityOverrides, type Override } from './overrides.js'
 import { NOTHING_LEARNED, PriorityStateDoc, withCorrection, type PriorityState } from './state.js'
 
 /** The priority that a person gave a template, as it is stored. */
@@ -17,29 +17,23 @@ const TemplatePriorityDoc = Type.Object({
 })
 type TemplatePriority = Readonly<Static<typeof TemplatePriorityDoc>>
 
-export type PriorityStore = ReturnType<typeof createPriorityStore>
+export type Priorities = ReturnType<typeof openPriorities>
 
 const MODEL_ID = 'current'
 
 /**
- * Stores the corrected priorities and what the model has learned from them, and keeps them the same
- * on every instance: a change that is stored here or by another instance reaches `overrides` and
- * `model`.
+ * Opens the model and the corrected priorities. These, and what the model has learned from them, are durable and the same
+ * on every instance: a change that is stored here or by another instance reaches `overrides` and `model`.
  *
- * @param model knows the numbered templates already, because the weight of a word depends on all
- * templates
+ * @param templates has all stored templates
  */
-export function createPriorityStore({
-  entities,
-  overrides,
-  model,
-  templates,
-}: {
-  readonly entities: Entities
-  readonly overrides: PriorityOverrides
-  readonly model: PriorityModel
-  readonly templates: TemplateRegistry
-}) {
+export function openPriorities(
+  { entities }: Pick<Instance, 'entities'>,
+  templates: TemplateRegistry,
+) {
+  const model = new PriorityModel()
+  model.watch(templates)
+  const overrides = new PriorityOverrides(templates)
   const stored = entities.collection<TemplatePriority>('template_priority', TemplatePriorityDoc)
   const learned = entities.collection<PriorityState>('priority_model', PriorityStateDoc)
   const ofSources = (isMeant: (source: string) => boolean) =>
@@ -50,6 +44,16 @@ export function createPriorityStore({
   stored.onChange(({ id, value }) => change([id, value === null ? null : toOverride(value)]))
   learned.onChange(({ value }) => model.restore(value ?? NOTHING_LEARNED))
   return {
+    model,
+    overrides,
+    /** Explains the automatic priority that the model gives the event now; `override` is the corrected one of its template. */
+    explain: ({ templateId, severity, message }: EventRecord) => {
+      const template = templates.byId(templateId)
+      return {
+        ...model.explain(template?.no ?? 0, severity, template?.text ?? message),
+        override: overrides.of(template?.id ?? templateId),
+      }
+    },
     /** Stores the corrected priority of a template and teaches it to the model. */
     async correct(correction: {
       readonly templateId: string

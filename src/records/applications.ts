@@ -2,13 +2,12 @@ import { randomUUID } from 'node:crypto'
 
 import { Type, type Static } from '@sinclair/typebox'
 
-import type { WithLock } from '../coordination/lock.js'
-import type { Collection } from '../coordination/collection.js'
+import type { Instance } from '../coordination/instance.js'
 import { AppError } from '../model/errors.js'
 import { ReadonlyTexts } from '../model/schemas.js'
 
 /** A group of sources. */
-export const ApplicationDoc = Type.Object({
+const ApplicationDoc = Type.Object({
   id: Type.String(),
   name: Type.String(),
   environment: Type.String(),
@@ -24,7 +23,11 @@ export type Applications = ReturnType<typeof createApplications>
 const missing = (id: string): AppError =>
   new AppError('not_found', 'there is no such application', { details: { application_id: id } })
 
-export function createApplications(records: Collection<Application>, withLock: WithLock) {
+export function createApplications({
+  entities,
+  withLock,
+}: Pick<Instance, 'entities' | 'withLock'>) {
+  const records = entities.collection('application', ApplicationDoc)
   const byName = (name: string): Application | undefined =>
     records.list().find((application) => application.name === name)
   return {

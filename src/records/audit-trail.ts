@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 
-import type { Store } from '../clickhouse/client.js'
 import type { DataDir } from '../coordination/data-dir.js'
+import type { Instance } from '../coordination/instance.js'
 import type { Log } from '../telemetry/log.js'
 import { createAudit, createAuditTable, type Audit, type AuditTable } from './audit.js'
 import {
@@ -14,24 +14,30 @@ import {
   type AuditReport,
 } from './audit-chain.js'
 
+/** How long the end of the program waits for entries that are not stored. */
+const CLOSE_MS = 1_000
+
 export interface AuditTrail {
   readonly audit: Audit
   readonly table: AuditTable
   verify(): Promise<AuditReport>
+  close(): Promise<void>
 }
 
 /** Opens the audit trail and continues the chain of this instance in it. */
-export async function openAuditTrail(
-  store: Store,
-  dataDir: DataDir,
-  log: Log,
-): Promise<AuditTrail> {
+export async function openAuditTrail({
+  store,
+  dataDir,
+  log,
+}: Pick<Instance, 'store' | 'dataDir'> & { readonly log: Log }): Promise<AuditTrail> {
   const table = createAuditTable(store)
   const chain = await openChain(table, dataDir, log)
+  const audit = createAudit({ append: table.append, chain, log })
   return {
-    audit: createAudit({ append: table.append, chain, log }),
+    audit,
     table,
     verify: () => verifyTrail(table.all(), [{ writer: chain.writer, ...chain.head }], Date.now()),
+    close: () => audit.close(CLOSE_MS),
   }
 }
 

@@ -4,6 +4,7 @@ import { backoffMs } from '../lib/backoff.js'
 import { AppError } from '../model/errors.js'
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
+import type { LogAt } from '../telemetry/log.js'
 import type { AuditChain, Link, StoredRecord } from './audit-chain.js'
 import type { AuditEntry, AuditRecord } from './audit-record.js'
 
@@ -15,9 +16,7 @@ interface AuditDeps {
    */
   readonly append: (rows: readonly StoredRecord[], token: string) => Promise<void>
   readonly chain: AuditChain
-  readonly log: {
-    warn(fields: object, text: string): void
-  }
+  readonly log: LogAt<'warn'>
   readonly nowMs?: () => number
   readonly limits?: Partial<AuditLimits>
 }

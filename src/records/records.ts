@@ -1,4 +1,4 @@
-import type { Entities } from '../coordination/entities.js'
+import type { Instance } from '../coordination/instance.js'
 import {
   AlertDoc,
   AlertWatermarkDoc,
@@ -14,17 +14,17 @@ import {
   TemplateNotesDoc,
   type TemplateNotesRecord,
 } from './template-notes.js'
+import type { Sources } from './sources.js'
 import { createTasks, TaskDoc, type Task } from './tasks.js'
 
 export type WorkRecords = ReturnType<typeof createRecords>
 
-interface RecordsDeps {
-  readonly entities: Entities
+interface RecordsDeps extends Pick<Instance, 'entities'> {
+  readonly sources: Sources
+  readonly applications: Applications
   /** The distinct sources of those events that exist. */
   readonly sourcesOfEvents: (ids: readonly number[]) => Promise<readonly string[]>
-  readonly hasSource: (name: string) => boolean
   readonly hasUser: (id: string) => boolean
-  readonly hasApplication: (id: string) => boolean
 }
 
 /**
@@ -35,22 +35,22 @@ interface RecordsDeps {
  */
 export function createRecords({
   entities,
+  sources,
+  applications,
   sourcesOfEvents,
-  hasSource,
   hasUser,
-  hasApplication,
 }: RecordsDeps) {
   const incidents = createIncidents({
     records: entities.collection<Incident>('incident', IncidentDoc),
     hasUser,
-    hasApplication,
+    hasApplication: applications.has,
   })
   return {
     alerts: createAlerts({
       records: entities.collection<Alert>('alert', AlertDoc),
       watermarks: entities.collection<AlertWatermark>('alert_watermark', AlertWatermarkDoc),
       sourcesOfEvents,
-      hasSource,
+      hasSource: (name) => sources.get(name) !== undefined,
     }),
     incidents,
     savedViews: createSavedViews({

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import type { Entities } from '../coordination/entities.js'
+import type { Instance } from '../coordination/instance.js'
 import type { DeadLetter, DeadLetterPosition, DeadLetterQuery } from '../model/dead-letter.js'
 import type { DeadLetters } from './dead-letters.js'
 import { MINUTE_MS } from '../model/time.js'
@@ -18,7 +18,7 @@ export interface ReplayLine extends Pick<DeadLetter, 'id' | 'keyId' | 'source'> 
   readonly protocol: string | null
 }
 
-interface ReplayDeps {
+interface ReplayDeps extends Pick<Instance, 'withLock'> {
   readonly deadLetters: Pick<DeadLetters, 'page' | 'byIds'>
   readonly claims: ReplayClaims
   /**
@@ -35,8 +35,6 @@ interface ReplayDeps {
    * ClickHouse.
    */
   readonly settle: () => Promise<unknown>
-  /** Runs `work` while no other instance replays or deletes dead letters. */
-  readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>
 }
 
 export type ReplayRequest =
@@ -83,11 +81,13 @@ const CHUNK = 250
  */
 const RAW_BYTES = 64 * 1024
 const MAX_CHARACTER_BYTES = 4
+/** Lease of the lock of deletions, which is renewed. */
+const LOCK_MS = 15_000
 
 export function createReplay(deps: ReplayDeps): Replay {
   return {
     run: (request, signal) =>
-      deps.exclusive(async () => {
+      deps.withLock('delete', LOCK_MS, async () => {
         // A dead letter whose deletion waits in the WAL must not be replayed again.
         await deps.settle()
         await deps.claims.release()
@@ -207,8 +207,13 @@ export interface ReplayClaims {
   release(): Promise<void>
 }
 
-/** @param self the id of this instance; its claims outlive the process, as its WAL does */
-export function createReplayClaims(entities: Entities, self: string): ReplayClaims {
+/** The claims of an instance outlive the process, as its WAL does. */
+export function createReplayClaims({
+  entities,
+  self,
+  isEmbedded,
+}: Pick<Instance, 'entities' | 'self' | 'isEmbedded'>): ReplayClaims {
+  if (isEmbedded) return noReplayClaims
   const claims = entities.collection('replay_claim', ClaimDoc)
   return {
     claim: async (ids) => {

@@ -30,8 +30,6 @@ interface SavedViewDeps {
   readonly nowMs?: () => number
 }
 
-export type SavedViews = ReturnType<typeof createSavedViews>
-
 export const MAX_SAVED_VIEWS = 200
 
 /** Every change may reject with `dependency_unavailable`. */

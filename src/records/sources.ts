@@ -1,13 +1,15 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { isDataError } from '../clickhouse/failure.js'
+import type { Config } from '../config.js'
 import type { Collection } from '../coordination/collection.js'
+import type { Instance } from '../coordination/instance.js'
 import { AppError } from '../model/errors.js'
 
 const SOURCE_TYPES = ['push', 'webhook', 'poll', 'file'] as const
 
 /** A registered origin of messages. */
-export const SourceDoc = Type.Object({
+const SourceDoc = Type.Object({
   name: Type.String(),
   type: Type.Union(SOURCE_TYPES.map((type) => Type.Literal(type))),
   connector: Type.String(),
@@ -38,6 +40,20 @@ const STORED_AT_ONCE = 250
 
 /** The longest time that the creation of a source waits for the deletion of one of the same name. */
 const DELETION_WAIT_MS = 15_000
+
+/** Opens the sources, which follow what other instances register, change and remove. */
+export function openSources({
+  config,
+  entities,
+}: Pick<Instance, 'entities'> & { readonly config: Config }): Sources {
+  const records = entities.collection('source', SourceDoc)
+  const limits = { maxSources: config.maxSources, perKey: config.sourcesPerKey }
+  const sources = new Sources(records, limits, Date.now)
+  records.onChange(({ id, value, origin }) => {
+    if (origin === 'reload') sources.follow(id, value)
+  })
+  return sources
+}
 
 /**
  * The registered sources, in memory for the pipeline's lookups. A source that is registered by its
@@ -176,6 +192,11 @@ export class Sources {
     const names = (this.#names ??= [...this.#byName.keys()].toSorted())
     const from = firstAfter(names, after)
     return names.slice(from, from + limit).flatMap((name) => this.#byName.get(name) ?? [])
+  }
+
+  /** The ingest key that registered a source; '' for none. */
+  ownerOf(name: string): string {
+    return this.#byName.get(name)?.keyId ?? ''
   }
 
   get size(): number {

@@ -57,8 +57,6 @@ interface TaskDeps {
   readonly maxTasks?: number
 }
 
-export type Tasks = ReturnType<typeof createTasks>
-
 const MAX_TASKS = 100_000
 
 /**

@@ -41,8 +41,6 @@ interface TemplateNotesDeps {
   readonly nowMs?: () => number
 }
 
-export type TemplateNotes = ReturnType<typeof createTemplateNotes>
-
 /** Every change may reject with `dependency_unavailable`. */
 export function createTemplateNotes({ records, nowMs = Date.now }: TemplateNotesDeps) {
   const change = async (

@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 
+import type { LogAt } from '../telemetry/log.js'
 import { endOf, localBytes, type Partition, type Partitions } from './partitions.js'
 import type { RetentionPolicy } from './policy.js'
 
@@ -36,7 +37,7 @@ interface Outcome {
 export function heldLimit(
   limit: DiskLimit | null,
   isEmbedded: boolean,
-  log: { readonly warn: (fields: object, text: string) => void },
+  log: LogAt<'warn'>,
 ): DiskLimit | null {
   if (isEmbedded || limit?.kind !== 'share') return limit
   log.warn(

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
+import type { Config } from '../config.js'
 import { SEVERITIES, type Severity } from '../model/event.js'
-import type { RetentionClass } from '../model/retention.js'
 import type { Applications } from '../records/applications.js'
 import type { Sources } from '../records/sources.js'
 
@@ -13,9 +13,7 @@ import type { Sources } from '../records/sources.js'
  */
 
 interface PolicyDeps {
-  /** RETENTION_DAYS. */
-  readonly retentionDays: number
-  readonly bySeverity: ReadonlyMap<Severity, RetentionClass>
+  readonly config: Pick<Config, 'retentionDays' | 'retentionBySeverity'>
   readonly sources: Pick<Sources, 'get' | 'list'>
   readonly applications: Pick<Applications, 'get'>
 }
@@ -23,7 +21,7 @@ interface PolicyDeps {
 export type RetentionPolicy = ReturnType<typeof createRetentionPolicy>
 
 export function createRetentionPolicy(deps: PolicyDeps) {
-  const { retentionDays, bySeverity } = deps
+  const { retentionDays, retentionBySeverity: bySeverity } = deps.config
   const ownDays = createOwnDays(deps)
   const defaults =
     bySeverity.size === 0

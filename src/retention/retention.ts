@@ -1,37 +1,36 @@
-import type { Store } from '../clickhouse/client.js'
-import type { Entities } from '../coordination/entities.js'
-import type { Exclusive } from '../coordination/lock.js'
+import { openBucket } from '../clickhouse/bucket.js'
+import type { Config } from '../config.js'
+import type { Instance } from '../coordination/instance.js'
 import type { Severity } from '../model/event.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../model/time.js'
 import type { Audit } from '../records/audit.js'
 import type { AuditEntry } from '../records/audit-record.js'
+import type { Applications } from '../records/applications.js'
+import type { Sources } from '../records/sources.js'
+import { s3Of } from '../settings/cold.js'
 import type { Log } from '../telemetry/log.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { Collection } from '../coordination/collection.js'
 import { createClockJump } from './clock-jump.js'
-import { createCold } from './cold.js'
-import { createDiskLimit, diskOf, usedShareOf, type DiskLimit } from './disk-limit.js'
+import { createCold, type Cold } from './cold.js'
+import { createDiskLimit, diskOf, heldLimit, usedShareOf, type DiskLimit } from './disk-limit.js'
 import { createPartitions, endOf, toDay, type Partition, type Partitions } from './partitions.js'
-import type { RetentionPolicy } from './policy.js'
+import { createRetentionPolicy, type RetentionPolicy } from './policy.js'
 import { createRounds, type Rounds } from './rounds.js'
 import { createSweep, RETENTION_ID, RetentionDoc, type RetentionRecord } from './sweep.js'
 
-interface RetentionDeps {
-  readonly store: Store
-  readonly entities: Entities
-  readonly exclusive: Exclusive
-  readonly policy: RetentionPolicy
+interface RetentionDeps extends Pick<
+  Instance,
+  'store' | 'entities' | 'exclusive' | 'isEmbedded' | 'dataDir'
+> {
+  readonly config: Config
   readonly log: Log
-  /** The part of MAX_DISK that can be enforced; null for no limit. */
-  readonly limit: DiskLimit | null
-  /** The directory of the embedded ClickHouse; null with a server, whose disk is not known here. */
-  readonly dir: string | null
-  /** COLD_AFTER_DAYS; null when nothing moves to cold storage. */
-  readonly coldAfterDays: number | null
-  /** Checks the permissions of S3_URL; null without it. */
-  readonly checkS3: (() => Promise<void>) | null
-  readonly audit: Pick<Audit, 'record'>
-  readonly metrics: Pick<Metrics, 'droppedForDisk'>
+  readonly metrics: Metrics
+  readonly audit: Audit
+  readonly sources: Sources
+  readonly applications: Applications
+  /** Called when days were dropped for the disk. */
+  readonly onDropped: () => void
 }
 
 /** What is stored, and what was dropped. */
@@ -54,17 +53,23 @@ export type Retention = ReturnType<typeof createRetention>
 /** The first sweep waits until the clock of a machine that has just started is right. */
 const FIRST_SWEEP_MS = 10 * MINUTE_MS
 const DISK_EVERY_MS = 30_000
+const CLOCK_JUMPED =
+  'the clock was put forward by more than an hour: retention drops nothing for an hour'
 
 /**
  * Drops expired rows every hour, on one instance at a time, and moves old partitions to cold
  * storage.
  */
 export function createRetention(deps: RetentionDeps) {
-  const { store, entities, exclusive, policy, log, dir, coldAfterDays, checkS3 } = deps
+  const { config, log, store, entities, exclusive, isEmbedded } = deps
+  const policy = createRetentionPolicy(deps)
   const partitions = createPartitions(store)
   const records = entities.collection('retention', RetentionDoc)
-  const disk = createDiskRounds({ ...deps, partitions, records })
-  const cold = createCold({ store, partitions, exclusive, afterDays: coldAfterDays, checkS3, log })
+  const limit = heldLimit(config.maxDisk, isEmbedded, log)
+  // The disk of a server is not known here.
+  const dir = isEmbedded ? deps.dataDir.path : null
+  const disk = createDiskRounds({ ...deps, policy, partitions, records, limit, dir })
+  const cold = openCold(deps, partitions)
   const sweepAt = createSweep({
     policy,
     partitions,
@@ -75,11 +80,8 @@ export function createRetention(deps: RetentionDeps) {
   const hasJumped = createClockJump()
   const rounds = createRounds({
     work: async () => {
-      if (!hasJumped()) return await sweep()
-      log.warn(
-        {},
-        'the clock was put forward by more than an hour: retention drops nothing for an hour',
-      )
+      if (hasJumped()) log.warn({}, CLOCK_JUMPED)
+      else await sweep()
     },
     firstMs: FIRST_SWEEP_MS,
     pauseMs: HOUR_MS,
@@ -88,6 +90,9 @@ export function createRetention(deps: RetentionDeps) {
   return {
     sweep,
     cold,
+    policy,
+    /** The part of MAX_DISK that can be held; null: no limit. */
+    maxDisk: limit,
     start: (): void => {
       rounds.start()
       disk.start()
@@ -123,7 +128,16 @@ export function createRetention(deps: RetentionDeps) {
   }
 }
 
+function openCold({ config, log, store, exclusive }: RetentionDeps, partitions: Partitions): Cold {
+  const s3 = s3Of(config)
+  const checkS3 = s3 === null ? null : openBucket(s3).check
+  return createCold({ store, partitions, exclusive, afterDays: config.coldAfterDays, checkS3, log })
+}
+
 interface DiskRoundDeps extends RetentionDeps {
+  readonly limit: DiskLimit | null
+  readonly dir: string | null
+  readonly policy: RetentionPolicy
   readonly partitions: Partitions
   readonly records: Collection<RetentionRecord>
 }
@@ -170,6 +184,7 @@ function createDiskRounds(deps: DiskRoundDeps): DiskRounds {
       const keptDays = deps.policy.limited(partition.keptDays ?? 0)
       log.warn({ table, day: toDay(first.dayMs), rows, keptDays }, 'MAX_DISK is exceeded: dropped')
       metrics.droppedForDisk(rows)
+      deps.onDropped()
       void audit.record(toAuditEntry(partition, keptDays))
     }
   }

@@ -3,6 +3,11 @@ import { type DestinationStream, destination, type Level, type Logger, pino } fr
 /** Takes the fields first, then a fixed text: `log.warn({ err, batch }, 'the batch failed')`. */
 export type Log = Pick<Logger, Level>
 
+/** Some levels of a log. */
+export type LogAt<Levels extends Level> = Readonly<
+  Record<Levels, (fields: object, text: string) => void>
+>
+
 export type LogLevel = Level | 'silent'
 
 const STDERR = 2

@@ -11,15 +11,6 @@ import type { TemplateStore } from './store.js'
  * again.
  */
 
-/** Loads the stored templates before the first message. `numberTemplates` numbers them. */
-export async function loadTemplates(
-  store: Pick<TemplateStore, 'all'>,
-  templates: TemplateRegistry,
-): Promise<void> {
-  const stored = await store.all()
-  templates.learn(stored.map((row) => ({ ...row, no: 0 })))
-}
-
 /**
  * Passes all known templates to the miner and registers the numbers that it assigns.
  *

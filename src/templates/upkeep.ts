@@ -1,4 +1,5 @@
 import type { Log } from '../telemetry/log.js'
+import type { Metrics } from '../telemetry/metrics.js'
 import { HOUR_MS, MINUTE_MS } from '../model/time.js'
 import type { Template, TemplateRegistry } from './registry.js'
 import { TemplateShares } from './shares.js'
@@ -25,12 +26,14 @@ interface UpkeepDeps {
   /** The ingest key that registered a source; '' for none. */
   readonly ownerOf: (source: string) => string
   readonly isCorrected: (templateId: string) => boolean
-  /** Resolves when all occurrences so far are in ClickHouse. */
-  readonly settle: () => Promise<void>
-  /** Drops the forgotten templates and renumbers the others. */
-  readonly renumber: () => Promise<void>
-  readonly onForgotten: (templates: number) => void
+  readonly pipeline: {
+    /** Resolves when everything that was counted is in ClickHouse. */
+    settle(): Promise<void>
+    /** Drops the forgotten templates. */
+    renumberTemplates(): Promise<void>
+  }
   readonly log: Log
+  readonly metrics: Metrics
 }
 
 export type TemplateUpkeep = ReturnType<typeof createTemplateUpkeep>
@@ -41,14 +44,14 @@ const RARE_EVERY_MS = 10 * MINUTE_MS
 const MIN_FORGOTTEN = 100
 
 export function createTemplateUpkeep(deps: UpkeepDeps) {
-  const { store, templates, log } = deps
+  const { store, templates, pipeline, log } = deps
 
   const dropForgotten = async (): Promise<void> => {
     const { forgotten } = templates
     if (forgotten < MIN_FORGOTTEN) return
     const startedMs = performance.now()
-    await deps.renumber()
-    deps.onForgotten(forgotten)
+    await pipeline.renumberTemplates()
+    deps.metrics.templatesForgotten(forgotten)
     const tookMs = Math.round(performance.now() - startedMs)
     log.info({ forgotten, left: templates.size, tookMs }, 'templates were forgotten')
   }
@@ -60,7 +63,7 @@ export function createTemplateUpkeep(deps: UpkeepDeps) {
   const forgetRare = async (bornBeforeMs: number): Promise<void> => {
     const crowded = crowdedSources(deps)
     if (crowded.size === 0) return
-    await deps.settle()
+    await pipeline.settle()
     const seen = await store.seen([...crowded])
     const families = familiesOf(templates, crowded)
     const rare = [...families].flatMap(([root, family]) => {

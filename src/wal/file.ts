@@ -128,10 +128,7 @@ function crc32Of(parts: readonly Uint8Array[]): number {
   return crc
 }
 
-/**
- * Writes a file other than a segment into the directory of the log; it is on disk when this
- * resolves.
- */
+/** Writes a file that is no segment; it is on disk when this resolves. */
 export async function writeBesideLog(
   dir: string,
   name: string,

@@ -1,6 +1,7 @@
 import { mkdir, readdir } from 'node:fs/promises'
 import { basename } from 'node:path'
 
+import type { LogAt } from '../telemetry/log.js'
 import type { BlockPool } from './block-pool.js'
 import { WalDisk } from './disk.js'
 import { decodeBatch, encodeBatch, type RecordedBatch } from './recorded-batch.js'
@@ -9,6 +10,7 @@ import {
   FRAME_HEADER,
   parseSegmentName,
   writeAll,
+  writeBesideLog,
   type DamagedRange,
   type Frame,
   type FrameKind,
@@ -20,7 +22,7 @@ import { payloadAt, SEGMENT_BYTES, Segments, truncateTail, type Segment } from '
 const TEND_MS = 1_000
 /** The codes of a full disk and of a used-up quota. */
 const FULL_DISK = ['ENOSPC', 'EDQUOT']
-/** The interval at which `onFullDisk` is called while the disk is full. */
+/** While the disk stays full, the log says so this often. */
 const TELL_MS = 60_000
 
 export interface WalOptions {
@@ -35,12 +37,7 @@ export interface WalOptions {
   readonly blockPool: BlockPool
   /** How long a segment is kept for the `onceKeys` of its records, after the last of them. */
   readonly keepOnceKeysMs: number
-  readonly onDamage: (report: {
-    readonly segment: string
-    readonly ranges: readonly string[]
-  }) => void
-  /** Called when the disk is full, so that records are refused, and each minute until it is not. */
-  readonly onFullDisk?: () => void
+  readonly log: LogAt<'error' | 'warn'>
 }
 
 export interface WaitingRecord {
@@ -103,6 +100,7 @@ export class Wal {
   #damagedUpTo = 0
   #tending: Promise<void> | null = null
   #isClosed = false
+  readonly #damageListeners: (() => void)[] = []
   #toldAtMs = -Infinity
 
   private constructor(options: WalOptions, disk: WalDisk) {
@@ -133,6 +131,16 @@ export class Wal {
       await wal.close()
       throw error
     }
+  }
+
+  /** Calls the listener when records turn out to be lost that were whole when the log was opened. */
+  onDamage(listener: () => void): void {
+    this.#damageListeners.push(listener)
+  }
+
+  /** Writes a file that is no segment into the directory of the log; it is on disk when this resolves. */
+  writeBeside(name: string, parts: readonly Uint8Array[]): Promise<void> {
+    return writeBesideLog(this.#options.dir, name, parts)
   }
 
   /** Bytes on disk that wait for ClickHouse. */
@@ -447,7 +455,8 @@ export class Wal {
     const nowMs = performance.now()
     if (!this.isDiskFull || nowMs - this.#toldAtMs < TELL_MS) return
     this.#toldAtMs = nowMs
-    this.#options.onFullDisk?.()
+    const { dir, log } = this.#options
+    log.warn({ dir }, 'the disk is full: no events are taken until there is space on it')
   }
 
   #settle(doneSeq: number): void {
@@ -464,10 +473,9 @@ export class Wal {
 
   #reportDamage(segment: string, ranges: readonly DamagedRange[]): void {
     this.#damagedBytes += ranges.reduce((sum, { length }) => sum + length, 0)
-    this.#options.onDamage({
-      segment,
-      ranges: ranges.map(({ offset, length }) => `${offset}+${length}`),
-    })
+    const report = { segment, ranges: ranges.map(({ offset, length }) => `${offset}+${length}`) }
+    this.#options.log.error(report, 'the WAL is damaged; what is readable is kept')
+    for (const listener of this.#damageListeners) listener()
   }
 
   /** The index of the first record after `seq`, by binary search: a million records may wait for ClickHouse. */

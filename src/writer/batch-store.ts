@@ -46,7 +46,7 @@ const ALL_TABLES = [...SOURCE_TABLES, 'dead_letters', 'alert_log', 'alert_delive
 export interface BatchStore {
   newToken(): string
   insert(table: string, parts: readonly Uint8Array[], token: string): Promise<void>
-  /** Checks whether ClickHouse accepts the rows for the table, without storing them. */
+  /** Tells whether ClickHouse accepts the rows for the table, without storing them. @throws when it can't be reached */
   wouldTake(table: string, parts: readonly Uint8Array[]): Promise<boolean>
   /** @returns the ids of the events that are stored */
   storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>

@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto'
-
 import { readBlock, type NativeBlock } from '../clickhouse/native-reader.js'
 import {
   decodeAmendment,
@@ -14,7 +12,10 @@ import { DeadLetterEncoder, WHOLE_RAW_BYTES } from './dead-letter-encoder.js'
 import { wholeMessage } from '../model/stored-message.js'
 import { wholeTags } from '../model/stored-tags.js'
 import { EVENT_TYPES, SEVERITIES } from '../model/event.js'
+import type { LogAt } from '../telemetry/log.js'
+import type { Metrics } from '../telemetry/metrics.js'
 import type { Wal } from '../wal/wal.js'
+import type { BatchStore } from './batch-store.js'
 
 /**
  * Finds the rows of a batch that ClickHouse refuses, and sets them aside as dead letters.
@@ -37,32 +38,23 @@ import type { Wal } from '../wal/wal.js'
 const MAX_TRIALS = 1_500
 const SAMPLE_EVENTS = 100
 
-export interface QuarantineDeps {
+interface QuarantineDeps {
   readonly wal: Wal
-  /**
-   * Makes ClickHouse parse rows of a table without storing them.
-   *
-   * @returns whether it accepts them
-   * @throws when ClickHouse can't be reached
-   */
-  readonly wouldTake: (table: RowTable, parts: readonly Uint8Array[]) => Promise<boolean>
-  /** @returns the ids of the events that are stored */
-  readonly storedAmong: (ids: readonly number[]) => Promise<ReadonlySet<number>>
-  /** A random token by default. */
-  readonly newToken?: () => string
-  readonly takeId: () => number
-  /** Writes a file beside the WAL; it is on disk when this resolves. */
-  readonly writeFile: (name: string, bytes: readonly Uint8Array[]) => Promise<void>
-  /** Called with the number of rows that became dead letters. */
-  readonly onRefused: (rows: number) => void
+  readonly batches: Pick<BatchStore, 'wouldTake' | 'storedAmong' | 'newToken'>
+  /** Gives the ids of dead letters. */
+  readonly ids: { readonly take: () => number }
+  readonly log: LogAt<'error'>
+  readonly metrics: Pick<Metrics, 'rowsRefused'>
+  /** Called when rows became dead letters. */
+  readonly onRefused: () => void
 }
 
 export type Quarantine = ReturnType<typeof createQuarantine>
 
-export function createQuarantine(parts: QuarantineDeps) {
+export function createQuarantine({ wal, batches, ids, log, metrics, onRefused }: QuarantineDeps) {
   const holdsAny = async (pieces: readonly Piece[]): Promise<boolean> => {
-    const ids = newEvents(pieces)
-    return ids.length > 0 && (await parts.storedAmong(ids)).size > 0
+    const events = newEvents(pieces)
+    return events.length > 0 && (await batches.storedAmong(events)).size > 0
   }
   return {
     /** @returns false when the bytes of the batch are not at fault, so that it stays unchanged */
@@ -71,15 +63,15 @@ export function createQuarantine(parts: QuarantineDeps) {
       const pieces = piecesOf(table, records, before)
       const found = await findRefused(
         pieces,
-        async (some) => !hasUnreadable(some) && (await parts.wouldTake(table, bytesOf(some))),
+        async (some) => !hasUnreadable(some) && (await batches.wouldTake(table, bytesOf(some))),
       )
       if (found.length === 0 || (await holdsAny(pieces))) return false
-      const token = parts.newToken?.() ?? randomUUID()
+      const token = batches.newToken()
       const dead = writeDeadLetters(found, records, {
-        takeId: parts.takeId,
+        takeId: () => ids.take(),
         fileName: `refused-${token}.native`,
       })
-      if (dead.overlong.length > 0) await parts.writeFile(`refused-${token}.native`, dead.overlong)
+      if (dead.overlong.length > 0) await wal.writeBeside(`refused-${token}.native`, dead.overlong)
       const amendment = encodeAmendment({
         refused: [
           ...before.refused,
@@ -89,8 +81,10 @@ export function createQuarantine(parts: QuarantineDeps) {
         landed: before.landed || table === 'dead_letters',
         begins: before.begins,
       })
-      await parts.wal.recordBatch({ from: recorded.from, to: recorded.to, token, amendment })
-      parts.onRefused(dead.rows)
+      await wal.recordBatch({ from: recorded.from, to: recorded.to, token, amendment })
+      log.error({ rows: dead.rows }, 'clickhouse refused rows of a batch; they are dead letters')
+      metrics.rowsRefused(dead.rows)
+      onRefused()
       return true
     },
   }

@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto'
-
 import {
   decodeAmendment,
   encodeAmendment,
@@ -12,6 +10,8 @@ import {
   type RowTable,
 } from './batch.js'
 import { hasUnreadable, type Quarantine } from './quarantine.js'
+import type { LogAt } from '../telemetry/log.js'
+import type { Metrics } from '../telemetry/metrics.js'
 import type { RecordedBatch } from '../wal/recorded-batch.js'
 import type { Wal, WaitingRecord } from '../wal/wal.js'
 import { decodeRecord, type LogRecord, type Registration, type Command } from '../wal/record.js'
@@ -55,12 +55,10 @@ export interface BatchTarget {
   insert(table: RowTable, parts: readonly Uint8Array[], token: string): Promise<void>
   templates(rows: LogRecord['templates'], token: string): Promise<void>
   register(registrations: readonly Registration[]): Promise<void>
-  /** Registers a source again that was deleted while newer rows of it waited. */
-  registerAgain?(name: string): Promise<void>
-  /** Creates a token; absent: tokens are random. */
-  newToken?(): string
-  /** Absent: ClickHouse never forgets a token. */
-  readonly taken?: StoredBatches
+  /** Registers a source that was deleted while newer rows of it waited. */
+  registerAgain(name: string): Promise<void>
+  newToken(): string
+  readonly taken: TakenBatches
   /** @returns the ids of the events that are stored */
   storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
   /** @returns the result for the caller who appended the command */
@@ -82,15 +80,19 @@ export interface SharedWork {
   isOver(id: string): boolean
 }
 
+/** The work of the only instance on its database, which waits for nobody. */
+export const ALONE: SharedWork = { barrier: async () => undefined, isOver: () => true }
+
 export interface WriterOptions {
   readonly wal: Wal
   readonly target: BatchTarget
   readonly quarantine: Quarantine
   /** Changes of other instances that the recovery of the WAL found. */
   readonly pending?: PendingChanges
-  readonly onWritten: (rows: number) => void
-  /** Called after every failed attempt; the writer continues. */
-  readonly onFailure: (error: unknown, attempt: number) => void
+  readonly log: LogAt<'warn' | 'debug'>
+  readonly metrics: Pick<Metrics, 'batchWritten' | 'batchFailed'>
+  /** Called when a batch is stored. */
+  readonly onWritten: () => void
 }
 
 interface Waiter {
@@ -117,8 +119,7 @@ interface Waiter {
 export class Writer {
   readonly #options: WriterOptions
   readonly #pending: PendingChanges
-  /** Null for a single instance. */
-  #shared: SharedWork | null = null
+  #shared = ALONE
   readonly #results = new Map<number, (value: unknown) => void>()
   #waiters: Waiter[] = []
   #wake: (() => void) | null = null
@@ -145,8 +146,7 @@ export class Writer {
     this.#pending = options.pending ?? new PendingChanges()
   }
 
-  /** @param shared null for a single instance */
-  start(shared: SharedWork | null = null): void {
+  start(shared = ALONE): void {
     this.#shared = shared
     this.#running = this.#run()
   }
@@ -251,7 +251,6 @@ export class Writer {
   }
 
   async #idle(): Promise<void> {
-    if (this.#shared === null) return await this.#sleep()
     // A failed barrier is repeated when the writer is woken, and before anything is sent.
     await this.#shared.barrier().catch(() => undefined)
     // A wake-up during the barrier finds no timer to end, so it is checked here.
@@ -278,12 +277,18 @@ export class Writer {
         return await step()
       } catch (error) {
         if (error instanceof Stopped) return undefined
-        this.#options.onFailure(error, attempt)
+        this.#tellFailure(error, attempt)
       }
       if (this.#stopping) return undefined
       await this.#pause(waitMs)
       waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)
     }
+  }
+
+  #tellFailure(err: unknown, attempt: number): void {
+    const { log, metrics } = this.#options
+    metrics.batchFailed()
+    log[attempt === 1 ? 'warn' : 'debug']({ err, attempt }, 'a batch waits for clickhouse')
   }
 
   async #pause(ms: number): Promise<void> {
@@ -311,7 +316,7 @@ export class Writer {
       if (open !== null) await wal.done(open.to)
       return NO_BATCH
     }
-    const token = this.#options.target.newToken?.() ?? randomUUID()
+    const token = this.#options.target.newToken()
     const recorded = { from: batch.first, to: batch.last, token, amendment: null }
     const completed = await this.#completed({ recorded, records: batch.records })
     if (wal.openBatch === null) await wal.recordBatch(completed.recorded)
@@ -359,7 +364,7 @@ export class Writer {
 
   async #send(batch: Batch): Promise<true> {
     try {
-      await this.#shared?.barrier()
+      await this.#shared.barrier()
       const beganAtMs = performance.now()
       await this.#sendAmended(batch)
       this.#tookMs = performance.now() - beganAtMs
@@ -394,7 +399,7 @@ export class Writer {
     }
     const registered = async (): Promise<void> => {
       if (wanted.registrations.length > 0) await target.register(wanted.registrations)
-      for (const name of wanted.again) await target.registerAgain?.(name)
+      for (const name of wanted.again) await target.registerAgain(name)
     }
     // Rows and registrations are sent in parallel, so that no row waits for the sources of others.
     for (const result of await Promise.allSettled([rowsSent(), registered()]))
@@ -412,17 +417,16 @@ export class Writer {
     if (command.kind !== 'shared')
       return this.#pending.isOvertaken(seq, command) ? null : await target.execute(command)
     // Later rows wait until all instances have executed a deletion.
-    const isBarrier = command.change.kind !== 'correct-event'
-    if (this.#shared !== null && isBarrier) await this.#untilOver(command.id, this.#shared)
+    if (command.change.kind !== 'correct-event') await this.#untilOver(command.id)
     return null
   }
 
-  async #untilOver(id: string, shared: SharedWork): Promise<void> {
+  async #untilOver(id: string): Promise<void> {
     this.#pending.reach(id)
-    while (!shared.isOver(id)) {
+    while (!this.#shared.isOver(id)) {
       if (this.#stopping) throw new Stopped()
       await this.#rest(OVER_PAUSE_MS)
-      await shared.barrier()
+      await this.#shared.barrier()
     }
   }
 
@@ -444,7 +448,7 @@ export class Writer {
     const isNew = recorded.token === this.#newToken
     this.#newToken = ''
     const insert = async (table: RowTable, token: string, all: readonly Piece[]): Promise<void> => {
-      const pieces = isNew ? all : await this.#notStored(table, token, all)
+      const pieces = isNew ? all : await notTaken(table, token, all, this.#options.target.taken)
       if (pieces.length === 0) return
       const rows = pieces.map(({ bytes }) => bytes)
       await this.#options.target.insert(table, rows, token).catch((error: unknown) => {
@@ -461,15 +465,6 @@ export class Writer {
     await insert('dead_letters', `${recorded.token}:refused`, dead)
   }
 
-  async #notStored(
-    table: RowTable,
-    token: string,
-    all: readonly Piece[],
-  ): Promise<readonly Piece[]> {
-    const { taken } = this.#options.target
-    return taken === undefined ? all : await notStored(table, token, all, taken)
-  }
-
   /** When a batch could not be stored for a minute, checks once whether its bytes can be read at all. */
   #isBroken(token: string, pieces: readonly Piece[]): boolean {
     const nowMs = performance.now()
@@ -481,13 +476,14 @@ export class Writer {
   }
 
   async #finish({ recorded, records }: Batch): Promise<true> {
-    const { wal, onWritten } = this.#options
+    const { wal, metrics, onWritten } = this.#options
     await wal.done(recorded.to)
     this.#pending.drop(recorded.to)
     const finished = this.#waiters.filter((waiter) => waiter.seq <= recorded.to)
     this.#waiters = this.#waiters.filter((waiter) => waiter.seq > recorded.to)
     for (const waiter of finished) waiter.resolve()
-    onWritten(records.reduce((rows, { landingRows }) => rows + landingRows, 0))
+    metrics.batchWritten(records.reduce((rows, { landingRows }) => rows + landingRows, 0))
+    onWritten()
     return true
   }
 }

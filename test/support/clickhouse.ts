@@ -8,9 +8,14 @@ import {
   type EmbeddedOptions,
   startEmbedded,
 } from '../../src/clickhouse/embedded/embedded.js'
-import type { StoreLog } from '../../src/clickhouse/log.js'
+import type { LogAt } from '../../src/telemetry/log.js'
 
-export const quietLog: StoreLog = { debug() {}, info() {}, warn() {} }
+export const quietLog: LogAt<'debug' | 'info' | 'warn' | 'error'> = {
+  debug() {},
+  info() {},
+  warn() {},
+  error() {},
+}
 
 /** Small enough for several engines at once. */
 export const TEST_RESOURCES = { memoryBytes: 2 * 1024 ** 3, mergeThreads: 2 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +22,9 @@ import type { LogRecord, Registration, Command } from '../../src/wal/record.js'
 import { Wal } from '../../src/wal/wal.js'
 import type { TemplateRegistry } from '../../src/templates/registry.js'
 import { createTemplateTables } from '../../src/templates/tables.js'
+import type { TakenBatches } from '../../src/writer/taken.js'
 import { Writer, type BatchTarget } from '../../src/writer/writer.js'
+import { quietLog } from './clickhouse.js'
 import { readNative } from './native.js'
 import { MINUTE_MS } from '../../src/model/time.js'
 
@@ -33,7 +36,7 @@ export async function createTestWal(t: Test, dir = tempDir(t)): Promise<Wal> {
     cacheBytes: 1024 ** 2,
     blockPool: new WatchedBlockPool(),
     keepOnceKeysMs: 0,
-    onDamage: (report) => t.fail('the WAL is damaged', { report }),
+    log: { ...quietLog, error: (report, text) => t.fail(text, { report }) },
   })
 }
 
@@ -63,6 +66,13 @@ function toRows(bytes: Uint8Array): readonly Row[] {
 
 /** A target that records the calls of a writer in order; they fail while `fault` returns an error. */
 export class RecordingTarget implements BatchTarget {
+  readonly newToken = randomUUID
+  /** Every token is known for ever. */
+  readonly taken: TakenBatches = {
+    later: async () => 0,
+    sourcesTaken: async () => new Set(),
+    deadLettersAmong: async () => new Set(),
+  }
   readonly calls: string[] = []
   readonly inserts: { readonly table: string; readonly token: string; readonly rows: Row[] }[] = []
   readonly templateRows: LogRecord['templates'][number][] = []
@@ -106,6 +116,10 @@ export class RecordingTarget implements BatchTarget {
     this.registered.push(...registrations)
   }
 
+  async registerAgain(name: string): Promise<void> {
+    this.#call(`register ${name} again`)
+  }
+
   async execute(command: Command): Promise<unknown> {
     this.#call(`execute ${command.kind}`)
     this.commands.push(command)
@@ -138,25 +152,35 @@ export class RecordingTarget implements BatchTarget {
 
 export interface TestRefusals {
   readonly refusals: Quarantine
-  /** The written files, by name. */
-  readonly kept: Map<string, Buffer>
   readonly refused: number[]
 }
 
 /** A quarantine whose trials go to a recording target. */
 export function refusalsOf(wal: Wal, target: RecordingTarget): TestRefusals {
-  const kept = new Map<string, Buffer>()
   const refused: number[] = []
   let letterId = 1_000_000
   const refusals = createQuarantine({
     wal,
-    wouldTake: (table, parts) => target.wouldTake(table, parts),
-    storedAmong: (ids) => target.storedAmong(ids),
-    takeId: () => letterId++,
-    writeFile: async (name, parts) => void kept.set(name, Buffer.concat(parts)),
-    onRefused: (rows) => refused.push(rows),
+    batches: target,
+    ids: { take: () => letterId++ },
+    log: quietLog,
+    metrics: { rowsRefused: (rows) => refused.push(rows) },
+    onRefused: () => undefined,
   })
-  return { refusals, kept, refused }
+  return { refusals, refused }
+}
+
+/** Takes what a writer tells of its batches. */
+export function writerNotes() {
+  const failures: unknown[] = []
+  const written: number[] = []
+  const fail = (fields: object): unknown => failures.push('err' in fields ? fields.err : fields)
+  const notes = {
+    log: { warn: fail, debug: fail },
+    metrics: { batchWritten: (rows: number) => written.push(rows), batchFailed: () => undefined },
+    onWritten: () => undefined,
+  }
+  return { notes, failures, written }
 }
 
 /** Registered sources in a Set. */
@@ -317,8 +341,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
     wal,
     target,
     quarantine: refusalsOf(wal, target).refusals,
-    onWritten: () => undefined,
-    onFailure: () => undefined,
+    ...writerNotes().notes,
   })
   const sources = new TestSources()
   await pool.restore([])
@@ -331,14 +354,17 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
     writer,
     templates,
     sources,
-    environment: 'production',
-    timeZone: 'UTC',
-    maxMessageBytes: 65_536,
-    maxBytes: 32 * 1024 * 1024,
-    modelVersion: () => model.modelVersion,
-    learnSignature: (lo, hi, no) => signatures.put(lo, hi, no),
-    onAccepted: () => undefined,
-    onAcknowledged: () => undefined,
+    signatures,
+    model,
+    config: {
+      environment: 'production',
+      defaultTimeZone: 'UTC',
+      maxMessageBytes: 65_536,
+      pipelineMaxBytes: 32 * 1024 * 1024,
+    },
+    metrics: { stored: () => undefined, ingested: () => undefined },
+    collectorStats: { note: () => undefined },
+    ledger: { acknowledged: () => undefined },
   })
   writer.start()
   t.teardown(async () => {

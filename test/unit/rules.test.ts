@@ -41,7 +41,7 @@ const ORDER: readonly (readonly string[])[] = [
 /** The one user of each outside package; a package that is not listed may not be imported. */
 const USERS: Readonly<Record<string, RegExp>> = {
   '@clickhouse/client': /^src\/clickhouse\//,
-  aws4fetch: /^src\/backup\/bucket\.ts$/,
+  aws4fetch: /^src\/clickhouse\/bucket\.ts$/,
   chdb: /^src\/clickhouse\//,
   'ffi-rs': /^src\/clickhouse\//,
   ioredis: /^src\/coordination\//,

@@ -8,9 +8,9 @@ import {
 import type { CookieSettings } from './credentials.js'
 import { createFamilies, FamilyDoc, type Family } from './families.js'
 import { createGuesses, type Guesses } from './guesses.js'
-import type { Limiter } from './limits.js'
+import { createLimiter, toRateLimits, type Limiter } from './limits.js'
 import { createIngestKeys, IngestKeyDoc, type IngestKeys } from './ingest-keys.js'
-import type { Mailer } from './mailer.js'
+import { openMailer, type Mailer } from './mailer.js'
 import { codeReused, loginFromNewAddress, noticesOfChange } from './notices.js'
 import { createOidc, type Oidc } from './oidc.js'
 import { createOutsideUsers, type OutsideUsers } from './outside-users.js'
@@ -24,10 +24,8 @@ import type { Config } from '../../config.js'
 import { ConfigError } from '../../settings/setting.js'
 import { CHANGED_KEY_HINT, type Seal } from '../../coordination/seal.js'
 import type { Log } from '../../telemetry/log.js'
-import type { WithLock } from '../../coordination/lock.js'
+import type { Instance } from '../../coordination/instance.js'
 import type { Collection } from '../../coordination/collection.js'
-import type { Entities } from '../../coordination/entities.js'
-import type { State } from '../../coordination/state.js'
 import type { Metrics } from '../../telemetry/metrics.js'
 import { DAY_S, HOUR_S } from '../../model/time.js'
 
@@ -39,6 +37,7 @@ export interface Accounts {
   readonly ingestKeys: IngestKeys
   readonly apiTokens: ApiTokens
   readonly outsideUsers: OutsideUsers
+  readonly limiter: Limiter
   readonly guesses: Guesses
   readonly oidc: Oidc
   /** Whether every local user may log in with a password. */
@@ -55,26 +54,33 @@ export interface Accounts {
     readonly admin: { readonly email: string; readonly password: string | null } | null
     readonly ingestKey: string | null
   }
+  close(): void
 }
 
-interface AccountDeps {
-  readonly entities: Entities
-  readonly withLock: WithLock
+interface AccountDeps extends Pick<Instance, 'entities' | 'withLock' | 'state' | 'alone'> {
+  readonly config: Config
+  readonly log: Log
+  readonly metrics: Metrics
+  /** Signs the tokens of sessions. */
   readonly jwtSecret: string
   /** Encrypts the keys of second factors. */
   readonly seal: Seal
-  readonly limiter: Limiter
-  readonly metrics: Pick<Metrics, 'credentialRefused'>
-  readonly state: State
-  /** Null when users are not told of changes by e-mail. */
-  readonly mailer: Mailer | null
-  readonly log: Log
 }
 
-/** Opens users, sessions and ingest keys, and creates the first user and key. */
-export async function openAccounts(config: Config, deps: AccountDeps): Promise<Accounts> {
-  const { entities, withLock, jwtSecret, log } = deps
+/** What every login works with. */
+interface Guarded extends AccountDeps {
+  readonly limiter: Limiter
+  /** Null where no user is told of changes. */
+  readonly mailer: Mailer | null
+}
+
+/** Opens users, logins and ingest keys, and creates the first of each. */
+export async function openAccounts(parts: AccountDeps): Promise<Accounts> {
+  const { config, entities, withLock, jwtSecret, log } = parts
   const { passwordLoginOnly: keptEmail } = config
+  const limiter = createLimiter(parts.state, toRateLimits(config), parts.alone)
+  const mailer = openMailer(config, log)
+  const deps = { ...parts, limiter, mailer }
   const passwords = createPasswords()
   const records = entities.collection<User>('user', UserDoc)
   const users = createUsers({
@@ -86,23 +92,15 @@ export async function openAccounts(config: Config, deps: AccountDeps): Promise<A
   })
   const secondFactors = openSecondFactors(records, passwords, deps)
   warnOfUnreadable(secondFactors, log)
-  tellOfChanges(records, deps)
+  tellOfChanges(records, mailer)
   const tokens = createTokens({
     secret: jwtSecret,
     accessSeconds: config.accessTokenExpireMinutes * 60,
     refreshSeconds: config.refreshTokenExpireDays * DAY_S,
   })
   const families = entities.collection('session', FamilyDoc)
-  const ingestKeys = createIngestKeys({
-    entities: entities.collection('ingest_key', IngestKeyDoc),
-    withLock,
-    onError: (error) => log.warn({ err: error }, 'the last use of an ingest key was not stored'),
-  })
   const storedTokens = entities.collection('api_token', ApiTokenDoc)
-  const apiTokens = createApiTokens({
-    entities: storedTokens,
-    onError: (error) => log.warn({ err: error }, 'the last use of an API token was not stored'),
-  })
+  const { ingestKeys, apiTokens } = openKeys(storedTokens, deps)
   const sessions = createSessions({
     users,
     secondFactors,
@@ -123,22 +121,37 @@ export async function openAccounts(config: Config, deps: AccountDeps): Promise<A
     ingestKeys,
     apiTokens,
     outsideUsers: createOutsideUsers({ entities: records, withLock, keptEmail }),
-    ...openLogins(config, users, deps),
+    limiter,
+    ...openLogins(users, deps),
     ...callers({ sessions, apiTokens }),
     onSessionEnded: watchSessions(records, families, storedTokens),
     made: {
       admin: admin === null ? null : { email: admin.user.email, password: admin.generated },
       ingestKey: key?.key ?? null,
     },
+    close: () => mailer?.close(),
   }
 }
 
-type SecondFactorDeps = Pick<AccountDeps, 'seal' | 'limiter' | 'metrics' | 'mailer'>
+const openKeys = (
+  storedTokens: Collection<ApiToken>,
+  { entities, withLock, log }: AccountDeps,
+): Pick<Accounts, 'ingestKeys' | 'apiTokens'> => ({
+  ingestKeys: createIngestKeys({
+    entities: entities.collection('ingest_key', IngestKeyDoc),
+    withLock,
+    onError: (error) => log.warn({ err: error }, 'the last use of an ingest key was not stored'),
+  }),
+  apiTokens: createApiTokens({
+    entities: storedTokens,
+    onError: (error) => log.warn({ err: error }, 'the last use of an API token was not stored'),
+  }),
+})
 
 const openSecondFactors = (
   entities: Collection<User>,
   passwords: Passwords,
-  { seal, limiter, metrics, mailer }: SecondFactorDeps,
+  { seal, limiter, metrics, mailer }: Guarded,
 ): SecondFactors =>
   createSecondFactors({
     entities,
@@ -162,21 +175,25 @@ function warnOfUnreadable(secondFactors: SecondFactors, log: Log): void {
 }
 
 const openLogins = (
-  config: Config,
   users: Users,
-  deps: AccountDeps,
+  { config, state, metrics, mailer, ...deps }: Guarded,
 ): Pick<Accounts, 'guesses' | 'oidc' | 'hasPasswordLogin' | 'cookies'> => ({
   guesses: createGuesses({
-    state: deps.state,
+    state,
     limit: config.loginFailures,
     passwordHashOf: (email) => users.findByEmail(email)?.passwordHash ?? '',
-    onWrong: () => deps.metrics.credentialRefused('password'),
+    onWrong: () => metrics.credentialRefused('password'),
     onNewAddress: ({ email, address }) => {
       const user = users.findByEmail(email)
-      if (user !== null) deps.mailer?.send(loginFromNewAddress(user.email, address))
+      if (user !== null) mailer?.send(loginFromNewAddress(user.email, address))
     },
   }),
-  oidc: createOidc({ ...deps, providers: config.oidcProviders, publicUrl: config.publicUrl }),
+  oidc: createOidc({
+    ...deps,
+    state,
+    providers: config.oidcProviders,
+    publicUrl: config.publicUrl,
+  }),
   hasPasswordLogin: config.passwordLoginOnly === '',
   cookies: {
     secure: config.cookieSecure,
@@ -186,8 +203,8 @@ const openLogins = (
   },
 })
 
-/** Sends the e-mails about changes of users. Only the instance that makes a change does so. */
-function tellOfChanges(users: Collection<User>, { mailer }: Pick<AccountDeps, 'mailer'>): void {
+/** The instance that makes a change tells of it. */
+function tellOfChanges(users: Collection<User>, mailer: Mailer | null): void {
   users.onChange((change) => {
     if (change.origin === 'local')
       for (const notice of noticesOfChange(change)) mailer?.send(notice)

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config.js'
 import { backoffMs } from '../../lib/backoff.js'
-import { createSmtp, isRefused, requiresTls, type Smtp, type SmtpSettings } from '../../lib/smtp.js'
+import type { LogAt } from '../../telemetry/log.js'
+import { isRefused, openSmtp, type Smtp } from '../../lib/smtp.js'
 
 export interface Notice {
   readonly to: string
@@ -15,8 +16,9 @@ export interface Mailer {
   readonly close: () => void
 }
 
-interface MailerDeps extends SmtpSettings {
-  readonly log: { warn(fields: object, text: string): void }
+interface MailerDeps {
+  readonly smtp: Smtp
+  readonly log: LogAt<'warn'>
   readonly retry?: { readonly baseMs: number; readonly maxMs: number }
 }
 
@@ -26,26 +28,14 @@ const WAITING = 1_000
 const ATTEMPTS = 8
 const RETRY = { baseMs: 2_000, maxMs: 300_000 }
 
-function smtpSettings({ smtpUrl, mailFrom, allowPlaintext }: Config): SmtpSettings | null {
-  if (smtpUrl === null) return null
-  return { url: smtpUrl, from: mailFrom, requireTls: requiresTls(smtpUrl, allowPlaintext) }
-}
-
-/** @returns null when no mail server is set */
-export function openSmtp(config: Config): Smtp | null {
-  const settings = smtpSettings(config)
-  return settings === null ? null : createSmtp(settings)
-}
-
-/** @returns null when no mail server is set */
-export function openMailer(config: Config, log: MailerDeps['log']): Mailer | null {
-  const settings = smtpSettings(config)
-  return settings === null ? null : createMailer({ ...settings, log })
+/** @returns null where no mail server is set */
+export function openMailer(config: Config, log: LogAt<'warn'>): Mailer | null {
+  const smtp = openSmtp(config)
+  return smtp === null ? null : createMailer({ smtp, log })
 }
 
 /** Sends notices one after another over SMTP. */
-export function createMailer({ log, retry = RETRY, ...settings }: MailerDeps): Mailer {
-  const smtp = createSmtp(settings)
+export function createMailer({ smtp, log, retry = RETRY }: MailerDeps): Mailer {
   const queue: Notice[] = []
   const end = new AbortController()
   let isSending = false

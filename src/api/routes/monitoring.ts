@@ -56,7 +56,7 @@ const Count = Type.Integer({ minimum: 0 })
 /** Only authenticated users see latencies, details and where the collector is. */
 function toHealth(
   { status, checks }: HealthReport,
-  { version, collectorUrl: url, collectorPort: port }: Services,
+  { version, config: { collectorUrl: url }, collectorPort: port }: Services,
   caller: Caller | null,
 ) {
   const show = (check: HealthReport['checks']['state']) => ({
@@ -171,7 +171,7 @@ const StorageSchema = Type.Object(
 
 function toStorage(
   { stored, usedShare, dropped }: StorageReport,
-  { retentionDays, retentionBySeverity, maxDisk }: Services,
+  { config: { retentionDays, retentionBySeverity }, retention: { maxDisk } }: Services,
 ): Static<typeof StorageSchema> {
   const classes = new Map<string, Partition[]>()
   for (const one of stored) {
@@ -268,7 +268,7 @@ const views = [
     role: 'viewer',
     reply: StorageSchema,
     errors: ['dependency_unavailable'],
-    handle: async (_, services) => toStorage(await services.storage(), services),
+    handle: async (_, services) => toStorage(await services.retention.report(), services),
   }),
   route({
     id: 'metrics',

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { ByteBuffer } from '../../lib/byte-buffer.js'
 import { HOUR_MS } from '../../model/time.js'
-import type { StoreLog } from '../log.js'
+import type { LogAt } from '../../telemetry/log.js'
 import type { SchemaNumbers } from '../migrate.js'
 import { DictColumn, FixedColumn, StringColumn, toNativeBlock } from '../native-writer.js'
 import { statement } from '../statement.js'
@@ -32,7 +32,7 @@ const PAUSE_MS = 500
 export interface CheckOptions {
   readonly cluster: Omit<ClusterOptions, 'database'>
   readonly numbers: SchemaNumbers
-  readonly log: StoreLog
+  readonly log: LogAt<'debug' | 'info' | 'warn'>
   readonly print: (text: string) => void
 }
 

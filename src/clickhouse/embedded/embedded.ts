@@ -13,7 +13,7 @@ import { configXml, type EmbeddedResources, machineResources, usersXml } from '.
 import { endLeftover } from './leftover.js'
 import { startEngine, type Engine } from './process.js'
 import { isHung, PATIENCE, type WatchOptions } from './watch.js'
-import type { StoreLog } from '../log.js'
+import type { LogAt } from '../../telemetry/log.js'
 import { coldDirOf, spreadParts } from './table-directories.js'
 
 /** Starting ─answers─▶ ready ─exits, or is hung and killed─▶ down ─backoff─▶ starting;  any ─stop─▶ stopped. */
@@ -22,8 +22,8 @@ export type EmbeddedState = 'starting' | 'ready' | 'down' | 'stopped'
 export interface EmbeddedOptions {
   /** The data directory. It is created when missing, and one instance uses it at a time. */
   readonly dataDir: string
-  readonly log: StoreLog
-  /** The HTTP port, set when other processes connect. Absent: another free port of the loopback address at each launch. */
+  readonly log: LogAt<'debug' | 'info' | 'warn'>
+  /** For other processes that connect. Absent: a free port of the loopback address, another at each launch. */
   readonly httpPort?: number
   /** The port of the native protocol. Absent: none. */
   readonly tcpPort?: number

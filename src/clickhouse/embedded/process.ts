@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Store } from '../client.js'
-import type { StoreLog } from '../log.js'
+import type { LogAt } from '../../telemetry/log.js'
 import type { FromEngine, ToEngine } from './messages.js'
 
 export interface EngineOptions {
@@ -12,7 +12,7 @@ export interface EngineOptions {
   readonly configFile: string
   /** The port of the native protocol; null for none. */
   readonly tcpPort: number | null
-  readonly log: StoreLog
+  readonly log: LogAt<'debug' | 'info' | 'warn'>
 }
 
 /** A process of the engine. */
@@ -86,7 +86,7 @@ export function startEngine(options: EngineOptions): Engine {
   return watch(child, options.log)
 }
 
-function watch(child: ChildProcess, log: StoreLog): Engine {
+function watch(child: ChildProcess, log: LogAt<'debug' | 'info' | 'warn'>): Engine {
   const tail = readTail(child, log)
   let hasExited = false
   const exited = new Promise<string>((done) => {
@@ -178,7 +178,7 @@ function watchConnections(child: ChildProcess, exited: Promise<string>) {
 }
 
 /** Collects the last lines of stderr, where the engine writes why it ended. */
-function readTail(child: ChildProcess, log: StoreLog): readonly string[] {
+function readTail(child: ChildProcess, log: LogAt<'debug' | 'info' | 'warn'>): readonly string[] {
   const tail: string[] = []
   if (child.stderr === null) return tail
   let [intervalStartMs, lines] = [0, 0]

@@ -2,8 +2,9 @@ import type { Config } from '../../config.js'
 import type { Capacity } from '../../http/capacity.js'
 import type { Log } from '../../telemetry/log.js'
 import type { ProtocolFormat } from '../block.js'
-import type { ListenerBody, Listeners } from '../listener.js'
+import { createListeners, type ListenerBody } from '../listener.js'
 import type { IngestServices } from '../protocols/ingest-route.js'
+import type { SenderKey } from '../submission.js'
 import { DelimitedFraming } from '../protocols/delimited.js'
 import { GelfChunks } from '../protocols/gelf/chunks.js'
 import { SyslogFraming, takeDatagram } from '../protocols/syslog/framing.js'
@@ -17,12 +18,11 @@ import { FramedSession, type Peer } from './session.js'
 import { HeldBytes, openTcp, type ListenerHost, type TcpListener } from './tcp.js'
 import { openUdp, type UdpListener } from './udp.js'
 
-export interface ListenerDeps {
+interface PortDeps {
   readonly config: Config
   readonly log: Log
-  /** The pipeline's entrance for clients without a key. */
-  readonly listeners: Listeners
-  /** The pipeline's entrance for clients that name their key. */
+  /** LISTENER_KEY, with whose rights the records of clients without a key are written; null when there is no such key. */
+  readonly key: () => SenderKey | null
   readonly ingest: IngestServices
   readonly capacity: Capacity
 }
@@ -107,14 +107,14 @@ const PORT_TRIES = 20
  *
  * @throws Error naming the setting of a port that cannot be opened; the others are closed again
  */
-export async function openListenerPorts(deps: ListenerDeps): Promise<ListenerPorts> {
-  const { config, log, listeners, capacity } = deps
+export async function openListenerPorts(deps: PortDeps): Promise<ListenerPorts> {
+  const { config, log, key, ingest, capacity } = deps
   const opened = new OpenPorts()
   if (config.role === 'api') return toListeners(opened, null)
-  if (listeners.key() === null && config.listenerKey !== '')
+  if (key() === null && config.listenerKey !== '')
     throw new Error(`LISTENER_KEY=${config.listenerKey} is the name or prefix of no ingest key`)
   const intake = new Intake({
-    listeners,
+    listeners: createListeners({ key, pipeline: ingest, once: ingest.once }),
     onFull: (isFull) => opened.pause(isFull),
     onError: (error) => log.warn({ err: error }, 'the records of listeners wait'),
   })
@@ -131,7 +131,7 @@ export async function openListenerPorts(deps: ListenerDeps): Promise<ListenerPor
     const opening: Opening = { config, host, intake, opened, log, certificate }
     for (const port of FRAMED_PORTS) await openFramed(port, opening)
     await openForward(opening)
-    await openGrpc(opening, deps.ingest)
+    await openGrpc(opening, ingest)
   } catch (error) {
     await opened.close()
     throw error

@@ -221,8 +221,7 @@ void test('a database from before the classes keeps its events, and loses them b
   const short = { name: 'short', retentionDays: 3, applicationId: null } as never
   const sweep = createSweep({
     policy: createRetentionPolicy({
-      retentionDays: 60,
-      bySeverity: new Map(),
+      config: { retentionDays: 60, retentionBySeverity: new Map() },
       sources: {
         list: () => [short],
         get: (name) => (name === 'short' ? short : undefined),

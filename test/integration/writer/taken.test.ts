@@ -5,7 +5,7 @@ import { SURELY_KNOWN_TOKENS } from '../../../src/writer/taken.js'
 import { Writer, type BatchTarget } from '../../../src/writer/writer.js'
 import { startBackend } from '../../support/cluster.js'
 import { openRig, STEPS, type Rig } from '../../support/ingestion.js'
-import { createTestWal, tempDir } from '../../support/pipeline.js'
+import { createTestWal, tempDir, writerNotes } from '../../support/pipeline.js'
 import { refusableEntry, type RefusableRow } from '../../support/refused-rows.js'
 
 const DEDUPLICATED = [
@@ -44,6 +44,7 @@ async function instance(
     storedAmong: batches.storedAmong,
     templates: async () => undefined,
     register: async () => undefined,
+    registerAgain: async () => undefined,
     execute: async () => null,
     insert: async (...args) => {
       await batches.insert(...args)
@@ -54,8 +55,7 @@ async function instance(
     wal,
     target,
     quarantine: { amend: async () => false },
-    onWritten: () => undefined,
-    onFailure: () => undefined,
+    ...writerNotes().notes,
   })
   writer.start()
   return {

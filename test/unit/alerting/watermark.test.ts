@@ -7,7 +7,7 @@ const KEY = 'alerting:watermarks'
 
 /** An instance whose oldest record waits for so long in its WAL, and its oldest body for so long before it. */
 function createInstance(
-  instanceId: string,
+  self: string,
   state: ReturnType<typeof createInProcessState>,
   kind: 'in-process' | 'redis' = 'redis',
 ) {
@@ -15,7 +15,7 @@ function createInstance(
   const pipeline = { oldestMs: 0 }
   const { get, setIfAbsent, compareAndSet } = state
   const shared = { kind, get, setIfAbsent, compareAndSet }
-  const open = () => createWatermark({ state: shared, instanceId, wal, pipeline })
+  const open = () => createWatermark({ state: shared, self, wal, pipeline })
   return { wal, pipeline, open }
 }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { test, type Test } from 'tap'
 import { createMailer } from '../../../src/api/auth/mailer.js'
+import { createSmtp } from '../../../src/lib/smtp.js'
 import { startMailServer } from '../../support/mail-server.js'
 import { until } from '../../support/state-contract.js'
 
@@ -13,7 +14,7 @@ const from = 'logs@example.com'
 function mailer(t: Test, url: string, requireTls = false) {
   const warnings: string[] = []
   const log = { warn: (_fields: object, text: string) => void warnings.push(text) }
-  const made = createMailer({ url, from, requireTls, log, retry })
+  const made = createMailer({ smtp: createSmtp({ url, from, requireTls }), log, retry })
   t.teardown(() => made.close())
   return { ...made, warnings }
 }

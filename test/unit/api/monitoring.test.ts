@@ -27,7 +27,7 @@ const cleared = {
 const services = (parts: FakeServices = {}): FakeServices => ({
   health: createHealth(well),
   version: '1.2.3',
-  collectorUrl: 'https://logs.example.com',
+  config: { collectorUrl: 'https://logs.example.com' },
   collectorPort: 8080,
   collectorStats: createCollectorStats(),
   deletions: { clearAll: async () => cleared },

@@ -50,7 +50,7 @@ t.test('a few new templates do not wait for all of a body that has many', async 
   const resolver = new BlockTemplates({
     pool,
     templates,
-    learnSignature: (lo, hi, no) => void learned.set(`${lo} ${hi}`, no),
+    signatures: { put: (lo, hi, no) => void learned.set(`${lo} ${hi}`, no) },
   })
   const [large, small] = [bodyOf(2_001, 'large'), bodyOf(3, 'small')]
   const ends: string[] = []

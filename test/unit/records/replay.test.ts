@@ -70,7 +70,7 @@ function setUp(initial: readonly DeadLetter[], outcome: (line: string) => Replay
       for (const apply of unsettled) apply()
       unsettled = []
     },
-    exclusive: (work) => work(),
+    withLock: (_key, _ttlMs, work) => work(),
   })
   return {
     replay,

@@ -19,25 +19,20 @@ import { Wal, type WalOptions } from '../../../src/wal/wal.js'
 import { fillDisk } from '../../support/disk.js'
 import { WatchedBlockPool } from '../../support/pipeline.js'
 
-interface Report {
-  readonly segment: string
-  readonly ranges: readonly string[]
-}
-
 interface Opened {
   readonly wal: Wal
-  readonly damage: readonly Report[]
+  readonly damage: readonly object[]
 }
 
 async function openWal(dir: string, options: Partial<WalOptions> = {}): Promise<Opened> {
-  const damage: Report[] = []
+  const damage: object[] = []
   const wal = await Wal.open({
     dir,
     maxBytes: 1024 ** 3,
     cacheBytes: 1024 ** 2,
     blockPool: new WatchedBlockPool(),
     keepOnceKeysMs: 0,
-    onDamage: (report) => damage.push(report),
+    log: { error: (report) => damage.push(report), warn: () => undefined },
     ...options,
   })
   return { wal, damage }
@@ -210,7 +205,7 @@ void test('a flipped byte loses the record that it is in and no other, and is re
     t.same(await contents(wal), expected, `byte ${at}`)
     const start = lost === 0 ? 0 : (ends[lost - 1] ?? 0)
     t.same(
-      damage.map((report) => report.ranges),
+      damage.map((report) => 'ranges' in report && report.ranges),
       [[`${start}+${(ends[lost] ?? 0) - start}`]],
     )
     await wal.close()
@@ -446,8 +441,9 @@ void test('a full disk refuses the queued writes, and writing goes on when there
 
 void test('a full disk is told, and what ends it is noticed without an append', async (t) => {
   const told: string[] = []
-  const dir = tempDir(t)
-  const { wal } = await openWal(dir, { onFullDisk: () => told.push(dir) })
+  const { wal } = await openWal(tempDir(t), {
+    log: { error: () => undefined, warn: (_, text) => told.push(text) },
+  })
   t.equal(wal.isDiskFull, false)
   const disk = await fillDisk(t)
   await t.rejects(wal.append(bytesOf('lost')).durable, { code: 'ENOSPC' })

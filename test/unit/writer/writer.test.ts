@@ -4,7 +4,13 @@ import { FixedColumn, toNativeBlock } from '../../../src/clickhouse/native-write
 import { encodeRecord, type LogRecord } from '../../../src/wal/record.js'
 import type { Wal } from '../../../src/wal/wal.js'
 import { Writer } from '../../../src/writer/writer.js'
-import { createTestWal, RecordingTarget, refusalsOf, tempDir } from '../../support/pipeline.js'
+import {
+  createTestWal,
+  RecordingTarget,
+  refusalsOf,
+  tempDir,
+  writerNotes,
+} from '../../support/pipeline.js'
 
 const EMPTY: LogRecord = {
   landing: null,
@@ -40,15 +46,9 @@ interface Rig {
 
 async function start(t: Test, dir = tempDir(t), target = new RecordingTarget()): Promise<Rig> {
   const wal = await createTestWal(t, dir)
-  const failures: unknown[] = []
-  const written: number[] = []
-  const writer = new Writer({
-    wal,
-    target,
-    quarantine: refusalsOf(wal, target).refusals,
-    onWritten: (rows) => written.push(rows),
-    onFailure: (error) => failures.push(error),
-  })
+  const { notes, failures, written } = writerNotes()
+  const quarantine = refusalsOf(wal, target).refusals
+  const writer = new Writer({ wal, target, quarantine, ...notes })
   return { wal, target, writer, failures, written }
 }
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { test, type Test } from 'tap'
-import { openBucket } from '../../../src/backup/bucket.js'
+import { openBucket } from '../../../src/clickhouse/bucket.js'
 import { whileCollecting } from '../../support/garbage.js'
 
 async function portOf(t: Test, server: Server): Promise<number> {
