@@ -42,7 +42,7 @@ import { openPool } from './ingest/pool.js'
 import { openWal } from './ingest/recovery.js'
 import { createResubmission } from './ingest/replays.js'
 import { Sequencer } from './ingest/sequencer.js'
-import { uploadSubmission } from './ingest/submission.js'
+import { createUpload } from './ingest/submission.js'
 import { createWriteTarget } from './ingest/write-target.js'
 import { Insights } from './insights/insights.js'
 import { createCorrections } from './priority/corrections.js'
@@ -60,7 +60,6 @@ import { createCollectorStats } from './telemetry/collector-stats.js'
 import type { Log } from './telemetry/log.js'
 import { createMetrics } from './telemetry/metrics.js'
 import { createTemplateDirectory } from './templates/directory.js'
-import { adoptStoredTemplates } from './templates/sharing.js'
 import { createTemplateStore } from './templates/store.js'
 import { openTemplates } from './templates/tables.js'
 import { createTemplateUpkeep, type TemplateUpkeep } from './templates/upkeep.js'
@@ -130,9 +129,9 @@ export async function openApp(options: AppOptions): Promise<App> {
     await inTurn(exclusive, 'migrate', () => database.prepare())
     dataDir.migrated()
     const instance = closing(await joinInstances(dataDir, database, { state, exclusive, log }))
-    const { store, replica, alone, isEmbedded } = instance
+    const { store, alone, isEmbedded } = instance
     const metrics = createMetrics({ version })
-    /** What nearly every part works with. */
+    /** What every part may work with. */
     const base = { ...instance, config, log, metrics }
 
     // Who may: users, sessions, keys, limits, the audit trail.
@@ -150,49 +149,50 @@ export async function openApp(options: AppOptions): Promise<App> {
     const retention = closing(
       createRetention({ ...base, audit, sources, applications, onDropped: ledger.restart }),
     )
-    const coldUntilMs = retention.cold.untilMs
-    const { dedupWindowSeconds } = config
-    const events = createEvents(store, { dedupWindowSeconds, retention, coldUntilMs })
-    const records = createRecords({
-      ...base,
-      sources,
-      applications,
-      sourcesOfEvents: (eventIds) => events.sourcesOf(eventIds),
-      hasUser: (id) => accounts.users.get(id) !== null,
-    })
+    const events = createEvents(store, { config, retention })
+    const records = createRecords({ ...base, sources, applications, events, users: accounts.users })
 
     // The WAL with what an earlier run left in it; templates and priorities.
     const memory = closing(openMemory())
     const templateStore = createTemplateStore(store)
-    const opened = closing(await openWal({ ...base, memory, sources, templateStore }))
-    const { wal, pending } = opened
+    const { wal, pending } = closing(await openWal({ ...base, memory, sources, templateStore }))
     const tables = await openTemplates(templateStore)
     const { templates } = tables
     const priorities = openPriorities(base, templates)
-    const { model, overrides } = priorities
-    const directory = createTemplateDirectory(templates, (id) => overrides.of(id))
+    const directory = createTemplateDirectory(templates, priorities.overrides)
+    /** What is kept, which nearly every part below works with. */
+    const kept = {
+      ...base,
+      ...tables,
+      ledger,
+      sources,
+      applications,
+      retention,
+      events,
+      records,
+      wal,
+      pending,
+      memory,
+      templateStore,
+      priorities,
+      directory,
+    }
 
     // The insights, the KPIs and the WebSockets.
-    const insights = closing(new Insights({ ...base, sources, directory, model }))
-    const kpis = createKpis({ ...base, directory, sources, applications, records, insights })
+    const insights = closing(new Insights(kept))
+    const kpis = createKpis({ ...kept, insights })
     const capacity = planCapacity(config.maxConnections, log)
     const answering = {
       cursorKey: cursorKey(jwtSecret),
       questions: createQuestions(config.questionsPerUser),
-      eventContext: createEventContext({ templates, sources, applications }),
+      eventContext: createEventContext(kept),
     }
     const live = closing(await openLive({ ...base, ...answering, capacity, accounts, kpis }))
     const { onChanged } = live
 
     // From the WAL into ClickHouse.
-    const window = new DedupWindow(dedupWindowSeconds * 1000, config.dedupMaxEntries)
-    const sequencer = new Sequencer({
-      ...base,
-      ...priorities,
-      window,
-      templates,
-      retention: retention.policy,
-    })
+    const window = new DedupWindow(config.dedupWindowSeconds * 1000, config.dedupMaxEntries)
+    const sequencer = new Sequencer({ ...kept, ...priorities, window, retention: retention.policy })
     wal.onDamage(() => {
       // The lost records may have begun events and named templates.
       sequencer.forgetAll()
@@ -200,72 +200,25 @@ export async function openApp(options: AppOptions): Promise<App> {
     })
     const batches = createBatchStore(store)
     const templateStats = createTemplateStats(store, directory)
-    const effects = createEffects({
-      batches,
-      sources,
-      sequencer,
-      templates,
-      templateStats,
-      priorities,
-      insights,
-      records,
-      applications,
-      ledger,
-    })
+    const effects = createEffects({ ...kept, batches, sequencer, templateStats, insights })
+    // Repeats of an event that is not stored begin a new one.
+    const onRefused = (): void => sequencer.forgetAll()
     const writer = new Writer({
-      ...base,
-      wal,
-      pending,
-      quarantine: createQuarantine({
-        ...base,
-        wal,
-        batches,
-        // Repeats of an event that is not stored begin a new one.
-        onRefused: () => sequencer.forgetAll(),
-      }),
-      target: createWriteTarget({
-        ...base,
-        batches,
-        events,
-        templateStore,
-        sources,
-        effects,
-        ledger,
-      }),
+      ...kept,
+      quarantine: createQuarantine({ ...kept, batches, onRefused }),
+      target: createWriteTarget({ ...kept, batches, effects }),
       onWritten: live.onWritten,
     })
 
     // From a body to the WAL.
-    const pool = closing(await openPool({ config, memory, tables, sources }))
+    const pool = closing(await openPool(kept))
     const once = createOnce(state, alone)
     const collectorStats = createCollectorStats()
-    const pipeline = new Pipeline({
-      ...base,
-      ...tables,
-      pool,
-      once,
-      sequencer,
-      wal,
-      writer,
-      sources,
-      model,
-      collectorStats,
-      ledger,
-    })
-    replica.onCatchUp(() =>
-      adoptStoredTemplates(templateStore, templates, (rows) => pipeline.adopt(rows)),
-    )
-    const templateUpkeep = createTemplateUpkeep({
-      ...base,
-      store: templateStore,
-      templates,
-      pipeline,
-      ownerOf: (source) => sources.ownerOf(source),
-      isCorrected: (id) => overrides.of(id) !== null,
-    })
+    const pipeline = new Pipeline({ ...kept, pool, once, sequencer, writer, collectorStats })
+    const templateUpkeep = createTemplateUpkeep({ ...kept, pipeline })
     const changes = isEmbedded
       ? createOwnChanges(effects, pipeline)
-      : new SharedChanges({ ...base, wal, writer, pending, pipeline, effects })
+      : new SharedChanges({ ...kept, writer, pipeline, effects })
     closers.push(async () => {
       await templateUpkeep.close()
       await pipeline.close()
@@ -277,38 +230,11 @@ export async function openApp(options: AppOptions): Promise<App> {
 
     // What people change: alert rules, corrections, deletions, replays.
     const alerting = closing(
-      await openAlerting({
-        ...base,
-        ...answering,
-        seal,
-        wal,
-        pipeline,
-        records,
-        sources,
-        insights,
-        onAlerts: onChanged,
-      }),
+      await openAlerting({ ...kept, ...answering, seal, pipeline, insights, onChanged }),
     )
     effects.onCleared(() => alerting.evaluator.forgetAll())
-    const corrections = createCorrections({
-      ...base,
-      changes,
-      events,
-      templates,
-      priorities,
-      pipeline,
-      retention: retention.policy,
-      onCorrected: onChanged,
-    })
-    const deletions = createDeletions({
-      ...base,
-      changes,
-      pipeline,
-      events,
-      batches,
-      cold: retention.cold,
-      onDeleted: onChanged,
-    })
+    const corrections = createCorrections({ ...kept, changes, pipeline, onChanged })
+    const deletions = createDeletions({ ...kept, changes, pipeline, batches, onChanged })
     const deadLetters = createDeadLetters(store)
     const replay = createReplay({
       ...base,
@@ -320,30 +246,22 @@ export async function openApp(options: AppOptions): Promise<App> {
     // What the routes work with; each router names the part it needs.
     const sourceStats = createSourceStats(store)
     const services: AppServices = {
+      ...kept,
       ...accounts,
       ...records,
       ...alerting.services,
       ...answering,
       ...createTemplateSamples(templates, events),
-      config,
       version,
-      metrics,
       collectorStats,
       metricsAccess: metricsAccessOf(config),
       intrusions: createIntrusions({ audit, metrics }),
       exportSlots: createExportSlots(),
       auditTrail: auditTrail.table,
-      sources,
       sourceStats,
-      applications,
-      retention,
-      coldUntilMs,
-      events,
-      explain: priorities.explain,
       series: createSeries(store),
       calendar: createCalendar(store),
       analytics: createAnalytics({ store, sourceStats }),
-      ledger,
       templateStats,
       deadLetters,
       kpis,
@@ -351,33 +269,13 @@ export async function openApp(options: AppOptions): Promise<App> {
       corrections,
       deletions,
       replay,
-      upload: async (file) => {
-        const result = await pipeline.submit(uploadSubmission(file))
-        // The disk of an instance with the role `api` may be removed together with it.
-        if (config.role === 'api') await pipeline.settle()
-        return result
-      },
-      health: createHealth(healthProbes({ ...base, wal, pool, writer, retention, alerting })),
+      upload: createUpload({ config, pipeline }),
+      health: createHealth(healthProbes({ ...kept, pool, writer, alerting })),
       announce: () => {
         void onChanged()
       },
     }
-    metrics.watch(
-      gaugesOf({
-        ...base,
-        wal,
-        pipeline,
-        memory,
-        window,
-        templates,
-        sources,
-        live,
-        pool,
-        alerting,
-        retention,
-        writer,
-      }),
-    )
+    metrics.watch(gaugesOf({ ...kept, window, live, pool, pipeline, writer, alerting }))
 
     // What runs by itself, and the ports.
     writer.start(changes)
@@ -387,8 +285,8 @@ export async function openApp(options: AppOptions): Promise<App> {
       retention.start()
     }
     alerting.evaluator.start(config.role !== 'collector')
-    const ingest = ingestServices({ ...base, services, pipeline, wal, once })
-    const servers = openServers({ ...base, uws, capacity, memory, audit, live, services, ingest })
+    const ingest = ingestServices({ ...kept, services, pipeline, once })
+    const servers = openServers({ ...kept, uws, capacity, audit, live, services, ingest })
     closers.push(() => servers.close(CLOSE_HTTP_MS))
     const key = () => accounts.ingestKeys.named(config.listenerKey)
     const listenerPorts = await openListenerPorts({ config, log, key, ingest, capacity })
@@ -398,20 +296,15 @@ export async function openApp(options: AppOptions): Promise<App> {
     const backup = createBackups({ ...base, pipeline, writer })
     const { verify: verifyAudit } = auditTrail
     closers.push(await openControl(dataDir.path, { ...resets, backup, verifyAudit }))
-    const { apiPort, collectorPort } = servers
     return {
+      ...kept,
       ...resets,
-      apiPort,
-      collectorPort,
+      ...servers,
       listenerPorts: listenerPorts.ports,
-      isEmbedded,
-      store,
       pipeline,
-      wal,
       writer,
       services,
       templateUpkeep,
-      retention,
       close,
     }
   } catch (error) {

@@ -47,7 +47,7 @@ interface AlertingDeps extends Pick<Instance, 'entities' | 'store' | 'state' | '
   readonly sources: Sources
   readonly insights: Insights
   /** Called when alerts were raised or resolved. */
-  readonly onAlerts: () => Promise<void>
+  readonly onChanged: () => Promise<void>
 }
 
 export type Alerting = Awaited<ReturnType<typeof openAlerting>>
@@ -84,7 +84,7 @@ export async function openAlerting(deps: AlertingDeps) {
     watermark: createWatermark(deps),
     rules,
     hasSource,
-    project: createProjection({ ...deps.records, hasSource, onAlerts: deps.onAlerts }),
+    project: createProjection({ ...deps.records, hasSource, onAlerts: deps.onChanged }),
     systemAlert: createSystemAlert(alerts),
     delivery: {
       deliveryLog,

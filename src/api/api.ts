@@ -276,7 +276,7 @@ function ask(route: ApiRoute, input: CheckedInput, services: Services): unknown 
     input.signal.throwIfAborted()
     const work = (): unknown => route.handle(input, services)
     const asked = wantsPartial(route, input) ? () => handlePartly(work) : work
-    return await handleCold(asked, services.coldUntilMs())
+    return await handleCold(asked, services.retention.cold.untilMs())
   })
 }
 

@@ -9,9 +9,8 @@ import type { createSeries } from '../events/series.js'
 import type { SourceStats } from '../events/source-stats.js'
 import type { TemplateSamples } from '../events/template-samples.js'
 import type { TemplateStats } from '../events/template-stats.js'
-import type { BodyResult } from '../ingest/block.js'
 import type { Deletions } from '../ingest/deletions.js'
-import type { UploadedFile } from '../ingest/submission.js'
+import type { createUpload } from '../ingest/submission.js'
 import type { Insights } from '../insights/insights.js'
 import type { Corrections } from '../priority/corrections.js'
 import type { Priorities } from '../priority/store.js'
@@ -21,6 +20,7 @@ import type { DeadLetters } from '../records/dead-letters.js'
 import type { WorkRecords } from '../records/records.js'
 import type { Replay } from '../records/replay.js'
 import type { Sources } from '../records/sources.js'
+import type { Cold } from '../retention/cold.js'
 import type { Retention } from '../retention/retention.js'
 import type { CollectorStats } from '../telemetry/collector-stats.js'
 import type { Metrics } from '../telemetry/metrics.js'
@@ -38,7 +38,7 @@ export interface Services
   readonly events: Omit<Events, 'counted' | 'correct' | 'sourcesOf'>
   readonly eventContext: EventContext
   readonly corrections: Corrections
-  readonly explain: Priorities['explain']
+  readonly priorities: Pick<Priorities, 'explain'>
   readonly series: ReturnType<typeof createSeries>
   readonly calendar: ReturnType<typeof createCalendar>
   readonly analytics: ReturnType<typeof createAnalytics>
@@ -51,16 +51,15 @@ export interface Services
   readonly sources: Pick<Sources, 'list' | 'get' | 'create' | 'change'>
   readonly sourceStats: SourceStats
   readonly applications: Applications
-  readonly retention: Pick<Retention, 'maxDisk' | 'report'>
-  /** Events that arrived before may be in cold storage; 0 for none. */
-  readonly coldUntilMs: () => number
+  readonly retention: Pick<Retention, 'maxDisk' | 'report'> & {
+    readonly cold: Pick<Cold, 'untilMs'>
+  }
   readonly deletions: Deletions
   readonly deadLetters: Pick<DeadLetters, 'page'>
   readonly replay: Replay
   readonly auditTrail: Pick<AuditTable, 'page'>
-  /** Parses an uploaded file and ingests its rows. */
-  readonly upload: (file: UploadedFile) => Promise<BodyResult>
-  /** Recomputes the KPI snapshot after a change of a source, or of something else (''). */
+  readonly upload: ReturnType<typeof createUpload>
+  /** Has the KPI snapshot computed anew after a change of a source, or of something else: ''. */
   readonly announce: (source: string) => void
 
   // What limits and signs requests.

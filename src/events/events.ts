@@ -1,7 +1,9 @@
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
+import type { Config } from '../config.js'
 import type { Priority } from '../model/event.js'
 import { DAY_MS } from '../model/time.js'
+import type { Cold } from '../retention/cold.js'
 import type { EventCorrection } from '../wal/record.js'
 import { createBoundedRange } from './bounded-range.js'
 import { notingColdReads } from './cold-reads.js'
@@ -41,33 +43,29 @@ const correctSql = statement<
 
 export type Events = ReturnType<typeof createEvents>
 
-export interface EventSettings {
-  /** How long after its first occurrence an event can be repeated. */
-  readonly dedupWindowSeconds: number
-  readonly retention: Kept
-  /** Events that arrived before may be in cold storage; 0 for none. */
-  readonly coldUntilMs: () => number
-  /** When an index finds at most this many matches, only their repeats are looked up (`few-matches.ts`). */
+interface EventSettings {
+  readonly config: Pick<Config, 'dedupWindowSeconds'>
+  readonly retention: Kept & { readonly cold: Pick<Cold, 'untilMs'> }
+  /** With at most this many matches of an index only the repeats of these are looked up (`few-matches.ts`). */
   readonly fewMatches?: number
 }
 
 /** A sender of webhooks waits for ten seconds or less. */
 const STORED_KEYS_TIMEOUT_MS = 3_000
 const DEFAULTS: EventSettings = {
-  dedupWindowSeconds: 60,
-  retention: { keptSinceMs: () => Date.now() - 90 * DAY_MS },
-  coldUntilMs: () => 0,
+  config: { dedupWindowSeconds: 60 },
+  retention: { keptSinceMs: () => Date.now() - 90 * DAY_MS, cold: { untilMs: () => 0 } },
 }
 
 /** Reads and corrects events; no other module reads their table. */
 export function createEvents(
   database: Pick<Store, 'query' | 'queryColumns' | 'change'>,
-  { dedupWindowSeconds, retention, coldUntilMs, fewMatches = FEW_MATCHES } = DEFAULTS,
+  { config, retention, fewMatches = FEW_MATCHES } = DEFAULTS,
 ) {
-  const store = notingColdReads(database, coldUntilMs)
+  const store = notingColdReads(database, retention.cold.untilMs)
   const density = createDensityReader(store)
   const counter = createCounter({ store, retention, fewMatches })
-  const windowMs = dedupWindowSeconds * 1000
+  const windowMs = config.dedupWindowSeconds * 1000
   const bounded = createBoundedRange({ density, windowMs })
   const { get, counted, repeatsOf } = createEventReader(store)
   /** A page of events by time and id, newest first by default. Occurrences are those of the time range. */

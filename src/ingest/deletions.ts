@@ -14,7 +14,7 @@ import type { Applications } from '../records/applications.js'
 import { clearRecords, type WorkRecords } from '../records/records.js'
 import type { Sources } from '../records/sources.js'
 import type { TemplateRegistry } from '../templates/registry.js'
-import type { Cold } from '../retention/cold.js'
+import type { Retention } from '../retention/retention.js'
 import type { BatchStore } from '../writer/batch-store.js'
 import type { Pipeline } from './pipeline.js'
 import type { Sequencer } from './sequencer.js'
@@ -153,9 +153,9 @@ interface DeletionDeps extends Pick<Instance, 'withLock' | 'state'> {
   readonly pipeline: Pipeline
   readonly events: Events
   readonly batches: BatchStore
-  readonly cold: Cold
+  readonly retention: Retention
   /** Resolves when no client can read the deleted data. */
-  readonly onDeleted: () => Promise<void>
+  readonly onChanged: () => Promise<void>
 }
 
 export type Deletions = ReturnType<typeof createDeletions>
@@ -171,7 +171,7 @@ const DELETE_MS = 18_000
 const LOCK_MS = 15_000
 
 export function createDeletions(deps: DeletionDeps) {
-  const { state, changes, pipeline, events, onDeleted } = deps
+  const { state, changes, pipeline, events, onChanged } = deps
   const withLock = lockUnlessAway(deps)
   const deleteSome = async (ids: readonly number[]): Promise<void> => {
     for (const rows of await events.removal.rows(ids)) {
@@ -191,7 +191,7 @@ export function createDeletions(deps: DeletionDeps) {
       withLock('delete', LOCK_MS, async () => {
         if (sources.length === 0) return { events: 0, alerts: 0 }
         const result = await carryOut({ kind: 'delete-sources', sources })
-        await onDeleted()
+        await onChanged()
         return result as DeletedSources // the result of `execute` for this kind
       }),
     /**
@@ -222,14 +222,14 @@ export function createDeletions(deps: DeletionDeps) {
           longestMs = Math.max(longestMs, performance.now() - nowMs)
           nowMs = performance.now()
         }
-        await onDeleted()
+        await onChanged()
         return { deleted, remaining: all.length - deleted }
       }),
     /** @throws AppError dependency_unavailable: the deletion is recorded and takes effect later */
     clearAll: (): Promise<ClearedAll> =>
       withLock('delete', LOCK_MS, async () => {
         const result = await carryOut({ kind: 'clear-all' })
-        await onDeleted()
+        await onChanged()
         return result as ClearedAll // the result of `execute` for this kind
       }),
   }
@@ -237,9 +237,10 @@ export function createDeletions(deps: DeletionDeps) {
 
 /** A deletion that waited for cold storage would delay all rows behind it in the WAL. */
 const lockUnlessAway =
-  ({ withLock, cold }: Pick<DeletionDeps, 'withLock' | 'cold'>): WithLock =>
+  ({ withLock, retention }: DeletionDeps): WithLock =>
   async (key, ttlMs, work) => {
     // A deletion needs cold storage only when there are rows in it.
+    const { cold } = retention
     const fault = cold.untilMs() === 0 ? null : cold.fault()
     if (fault === null) return await withLock(key, ttlMs, work)
     const details = { dependency: 'cold_storage' }

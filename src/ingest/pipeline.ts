@@ -11,7 +11,7 @@ import { ThreadSlots } from './thread-slots.js'
 import type { Sequencer } from './sequencer.js'
 import { overloaded, unavailable } from './refusals.js'
 import { UnstoredTasks } from './unstored-tasks.js'
-import type { PriorityModel } from '../priority/model.js'
+import type { Priorities } from '../priority/store.js'
 import type { CollectorStats } from '../telemetry/collector-stats.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { SignatureCache } from '../templates/signature-cache.js'
@@ -50,7 +50,7 @@ export interface PipelineDeps {
   readonly templates: TemplateRegistry
   readonly signatures: Pick<SignatureCache, 'put'>
   readonly sources: Pick<Sources, 'admit' | 'limitOf' | 'register'>
-  readonly model: Pick<PriorityModel, 'modelVersion'>
+  readonly priorities: Pick<Priorities, 'model'>
   readonly config: Pick<
     Config,
     'environment' | 'defaultTimeZone' | 'maxMessageBytes' | 'pipelineMaxBytes'
@@ -381,7 +381,7 @@ export class Pipeline {
   }
 
   async #encodeOnce(task: Task, encoded: () => void): Promise<EncodedBlock> {
-    const { pool, model, config } = this.#deps
+    const { pool, priorities, config } = this.#deps
     const { environment, defaultTimeZone: timeZone, maxMessageBytes } = config
     try {
       const result = await pool.encode({
@@ -389,7 +389,7 @@ export class Pipeline {
         environment,
         timeZone,
         maxMessageBytes,
-        modelVersion: model.modelVersion,
+        modelVersion: priorities.model.modelVersion,
       })
       this.#splitOff(task, result)
       return result

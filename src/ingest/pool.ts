@@ -139,19 +139,19 @@ export function createPool(workers: number, { shared, memory, ownerOf }: PoolMem
 const sourcesOf = (templates: readonly TemplateRow[]): Iterable<string> =>
   templates.map(({ source }) => source)
 
-interface PoolDeps {
+interface PoolDeps extends TemplateTables {
   readonly config: Config
   readonly memory: SharedMemory
-  readonly tables: TemplateTables
   readonly sources: Sources
 }
 
 /** Creates the pool, ready for bodies; an instance with the role `api` starts its threads with the first upload or replay. */
-export async function openPool({ config, memory, tables, sources }: PoolDeps): Promise<Pool> {
+export async function openPool(deps: PoolDeps): Promise<Pool> {
+  const { config, memory, sources, templates, signatures, constantTexts } = deps
   const { role, workers } = config
   const shared = {
-    signatures: tables.signatures.buffer,
-    constantTexts: tables.constantTexts.buffer,
+    signatures: signatures.buffer,
+    constantTexts: constantTexts.buffer,
     identity: {
       ignoredTags: config.dedupIgnoreAttributes,
       isDeduplicated: config.dedupWindowSeconds > 0,
@@ -160,7 +160,7 @@ export async function openPool({ config, memory, tables, sources }: PoolDeps): P
   const ownerOf = (source: string): string => sources.ownerOf(source)
   const open = async (): Promise<Pool> => {
     const pool = createPool(workers, { shared, memory, ownerOf })
-    const numbered = numberTemplates(tables.templates, (known) => pool.restore(known))
+    const numbered = numberTemplates(templates, (known) => pool.restore(known))
     await Promise.all([numbered, pool.ping()])
     return pool
   }

@@ -1,3 +1,4 @@
+import type { Config } from '../config.js'
 import type { Command, LogRecord, Registration } from '../wal/record.js'
 import type { BodyResult, BodyTask } from './block.js'
 import { NO_VERDICTS } from './verdicts.js'
@@ -64,8 +65,8 @@ export interface UploadedFile {
   readonly timeZone?: string | undefined
 }
 
-/** Creates the submission of an uploaded file, whose dead letters have no raw text. */
-export const uploadSubmission = ({
+/** Makes the submission of an uploaded file, whose dead letters have no raw text. */
+const uploadSubmission = ({
   format,
   bytes,
   source,
@@ -198,3 +199,21 @@ export function ordersOf(
   const command = deletionOf(jobs, bodies)
   return onceKeys.length === 0 ? { command } : { command, onceKeys, atMs: Date.now() }
 }
+
+interface UploadDeps {
+  readonly config: Pick<Config, 'role'>
+  readonly pipeline: {
+    submit(submission: Submission): Promise<BodyResult>
+    settle(): Promise<void>
+  }
+}
+
+/** Parses uploaded files and ingests their rows. */
+export const createUpload =
+  ({ config, pipeline }: UploadDeps) =>
+  async (file: UploadedFile): Promise<BodyResult> => {
+    const result = await pipeline.submit(uploadSubmission(file))
+    // The disk of an instance with the role `api` may be removed together with it.
+    if (config.role === 'api') await pipeline.settle()
+    return result
+  }

@@ -5,7 +5,7 @@ import type { Instance } from '../coordination/instance.js'
 import type { Lease } from '../coordination/state.js'
 import type { Explanation, InsightAnomaly } from '../model/insights.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../model/time.js'
-import type { PriorityModel } from '../priority/model.js'
+import type { Priorities } from '../priority/store.js'
 import type { Sources } from '../records/sources.js'
 import type { Log } from '../telemetry/log.js'
 import type { TemplateDirectory } from '../templates/directory.js'
@@ -35,7 +35,7 @@ interface InsightDeps extends Pick<Instance, 'store' | 'state'> {
   readonly log: Log
   readonly sources: Sources
   readonly directory: TemplateDirectory
-  readonly model: PriorityModel
+  readonly priorities: Priorities
 }
 
 /** An hour is analysed this long after its end, when its messages have been written. */
@@ -196,14 +196,14 @@ export class Insights {
   refresh(atMs: number | null): Promise<StoredSnapshot> {
     return this.#exclusively(async (lease) => {
       const begunAtMs = Date.now()
-      const { log, model, directory } = this.#deps
+      const { log, priorities, directory } = this.#deps
       const time = await this.#runTimeOf(atMs)
       const result = await runInsights(
         {
           rollups: this.#rollups,
           isWatched: (source) => this.#isWatched(source),
           directory,
-          agreement: () => agreementOf(model),
+          agreement: () => agreementOf(priorities.model),
           clock: new SliceClock([this.#closing.signal, lease.signal]),
         },
         time,

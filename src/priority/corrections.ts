@@ -3,7 +3,7 @@ import type { Instance } from '../coordination/instance.js'
 import type { Events } from '../events/events.js'
 import { AppError } from '../model/errors.js'
 import { SEVERITIES, type EventRecord, type Priority } from '../model/event.js'
-import type { RetentionPolicy } from '../retention/policy.js'
+import type { Retention } from '../retention/retention.js'
 import type { TemplateRegistry } from '../templates/registry.js'
 import type { Command } from '../wal/record.js'
 import { encodeCorrection, type CorrectionRows } from './correction-rows.js'
@@ -19,7 +19,7 @@ interface CorrectionDeps extends Pick<Instance, 'withLock'> {
   readonly events: Events
   readonly templates: TemplateRegistry
   readonly priorities: Priorities
-  readonly retention: RetentionPolicy
+  readonly retention: Retention
   readonly pipeline: {
     /** Resolves when everything acknowledged so far is stored. */
     settle(): Promise<void>
@@ -27,7 +27,7 @@ interface CorrectionDeps extends Pick<Instance, 'withLock'> {
     execute(command: Command, rows: CorrectionRows | null): Promise<unknown>
   }
   /** Resolves when no client can read outdated counts. */
-  readonly onCorrected: () => Promise<void>
+  readonly onChanged: () => Promise<void>
 }
 
 export type Corrections = ReturnType<typeof createCorrections>
@@ -52,7 +52,7 @@ export function createCorrections({
   priorities,
   retention,
   pipeline,
-  onCorrected,
+  onChanged,
 }: CorrectionDeps) {
   const find = async (id: number): Promise<EventRecord> => {
     const event = await events.get(id)
@@ -71,12 +71,12 @@ export function createCorrections({
     await priorities.correct({ templateId, source, severity, priority })
     await changes.carryOut({ kind: 'correct-event', event: id, priority })
     await pipeline.settle()
-    const keptDays = retention.classesOf(source)?.[SEVERITIES.indexOf(severity)] ?? 0
+    const keptDays = retention.policy.classesOf(source)?.[SEVERITIES.indexOf(severity)] ?? 0
     const counted = await events.counted(id)
     const rows = encodeCorrection({ ...event, keptDays, counted }, priority)
     const correction = { id, tsMs, priority, reason: shorten(reason) }
     await pipeline.execute({ kind: 'correct-event', correction }, rows)
-    await onCorrected()
+    await onChanged()
     return await find(id)
   }
 

@@ -22,9 +22,11 @@ export type WorkRecords = ReturnType<typeof createRecords>
 interface RecordsDeps extends Pick<Instance, 'entities'> {
   readonly sources: Sources
   readonly applications: Applications
-  /** The distinct sources of those events that exist. */
-  readonly sourcesOfEvents: (ids: readonly number[]) => Promise<readonly string[]>
-  readonly hasUser: (id: string) => boolean
+  readonly events: {
+    /** The distinct sources of those events that exist. */
+    sourcesOf(ids: readonly number[]): Promise<readonly string[]>
+  }
+  readonly users: { get(id: string): object | null }
 }
 
 /**
@@ -33,13 +35,8 @@ interface RecordsDeps extends Pick<Instance, 'entities'> {
  * instances read it from there. Lists are paged by an index in the order of creation
  * (`newest-first.ts`, `page.ts`).
  */
-export function createRecords({
-  entities,
-  sources,
-  applications,
-  sourcesOfEvents,
-  hasUser,
-}: RecordsDeps) {
+export function createRecords({ entities, sources, applications, events, users }: RecordsDeps) {
+  const hasUser = (id: string): boolean => users.get(id) !== null
   const incidents = createIncidents({
     records: entities.collection<Incident>('incident', IncidentDoc),
     hasUser,
@@ -49,7 +46,7 @@ export function createRecords({
     alerts: createAlerts({
       records: entities.collection<Alert>('alert', AlertDoc),
       watermarks: entities.collection<AlertWatermark>('alert_watermark', AlertWatermarkDoc),
-      sourcesOfEvents,
+      sourcesOfEvents: (ids) => events.sourcesOf(ids),
       hasSource: (name) => sources.get(name) !== undefined,
     }),
     incidents,

@@ -1,7 +1,13 @@
 import type { Priority } from '../model/event.js'
 import type { TemplateRegistry } from './registry.js'
 
-/** Looks templates up for readers of rollups. Ids are 16 lower-case hex digits. */
+/** The priorities that people gave to templates. */
+export interface CorrectedPriorities {
+  /** @returns null for none */
+  of(templateId: string): Priority | null
+}
+
+/** The templates for readers of rollups. Ids are 16 lower-case hex digits. */
 export interface TemplateDirectory {
   /**
    * @returns the target into which `id` was merged, or the template itself; null when it is not
@@ -21,12 +27,12 @@ export interface DescribedTemplate {
 
 export const createTemplateDirectory = (
   templates: TemplateRegistry,
-  overrideOf: (id: string) => Priority | null,
+  overrides: CorrectedPriorities,
 ): TemplateDirectory => ({
   describe(id) {
     const template = templates.byId(id)
     if (template === undefined) return null
-    return { id: template.id, text: template.text, override: overrideOf(template.id) }
+    return { id: template.id, text: template.text, override: overrides.of(template.id) }
   },
   redirects: () => templates.redirects(),
 })

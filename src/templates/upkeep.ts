@@ -1,8 +1,12 @@
+import type { Instance } from '../coordination/instance.js'
 import type { Log } from '../telemetry/log.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import { HOUR_MS, MINUTE_MS } from '../model/time.js'
+import type { TemplateRow } from '../wal/record.js'
 import type { Template, TemplateRegistry } from './registry.js'
+import type { CorrectedPriorities } from './directory.js'
 import { TemplateShares } from './shares.js'
+import { adoptStoredTemplates } from './sharing.js'
 import type { TemplateStore } from './store.js'
 import { VALUE } from './template-text.js'
 
@@ -20,13 +24,16 @@ import { VALUE } from './template-text.js'
  * others, which frees the memory.
  */
 
-interface UpkeepDeps {
-  readonly store: Pick<TemplateStore, 'seen' | 'forget'>
+interface UpkeepDeps extends Pick<Instance, 'replica'> {
+  readonly templateStore: TemplateStore
   readonly templates: TemplateRegistry
-  /** The ingest key that registered a source; '' for none. */
-  readonly ownerOf: (source: string) => string
-  readonly isCorrected: (templateId: string) => boolean
+  readonly sources: {
+    /** The ingest key that registered a source; '' for none. */
+    ownerOf(source: string): string
+  }
+  readonly priorities: { readonly overrides: CorrectedPriorities }
   readonly pipeline: {
+    adopt(rows: readonly TemplateRow[]): Promise<void>
     /** Resolves when everything that was counted is in ClickHouse. */
     settle(): Promise<void>
     /** Drops the forgotten templates. */
@@ -44,7 +51,10 @@ const RARE_EVERY_MS = 10 * MINUTE_MS
 const MIN_FORGOTTEN = 100
 
 export function createTemplateUpkeep(deps: UpkeepDeps) {
-  const { store, templates, pipeline, log } = deps
+  const { templateStore: store, templates, priorities, pipeline, log } = deps
+  deps.replica.onCatchUp(() =>
+    adoptStoredTemplates(store, templates, (rows) => pipeline.adopt(rows)),
+  )
 
   const dropForgotten = async (): Promise<void> => {
     const { forgotten } = templates
@@ -69,7 +79,7 @@ export function createTemplateUpkeep(deps: UpkeepDeps) {
     const rare = [...families].flatMap(([root, family]) => {
       const isOld = family.every(({ born }) => born < bornBeforeMs * 1000)
       const times = family.reduce((sum, { id }) => sum + (seen.get(id) ?? 0), 0)
-      return isOld && times <= 1 && !deps.isCorrected(root) ? family : []
+      return isOld && times <= 1 && priorities.overrides.of(root) === null ? family : []
     })
     if (rare.length < MIN_FORGOTTEN) return
     // The rows are deleted first. A message that arrives meanwhile finds its template marked, or
@@ -104,11 +114,11 @@ export function createTemplateUpkeep(deps: UpkeepDeps) {
   }
 }
 
-function crowdedSources({ templates, ownerOf }: UpkeepDeps): ReadonlySet<string> {
+function crowdedSources({ templates, sources }: UpkeepDeps): ReadonlySet<string> {
   const shares = new TemplateShares()
   for (const template of templates.numbered()) {
     if (template.text === VALUE || templates.isForgotten(template)) continue
-    shares.setOwner(template.source, ownerOf(template.source))
+    shares.setOwner(template.source, sources.ownerOf(template.source))
     shares.add(template.source)
   }
   return new Set(shares.crowded())

@@ -47,12 +47,13 @@ export function startApi(
   options: Partial<ServerOptions> = {},
 ) {
   const consumed: LimitName[] = []
+  const retention = { cold: { untilMs: () => 0 } }
   const { url, port, log } = startServer(t, {
     ...options,
     routes: createApi({
       uws,
       routes,
-      services: fakeServices({ questions: createQuestions(4), coldUntilMs: () => 0, ...services }),
+      services: fakeServices({ questions: createQuestions(4), retention, ...services }),
       authenticate: (head): Caller => {
         const role = head.headers.first('authorization')?.replace('Bearer ', '')
         if (!isRole(role)) throw new AppError('unauthorized', 'who?')

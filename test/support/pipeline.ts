@@ -355,7 +355,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
     templates,
     sources,
     signatures,
-    model,
+    priorities: { model },
     config: {
       environment: 'production',
       defaultTimeZone: 'UTC',

@@ -237,10 +237,10 @@ export const logRoutes = [
     params: EventIdParams,
     reply: Explanation,
     errors: ['not_found', 'dependency_unavailable'],
-    handle: async ({ params, signal }, { events, explain }) => {
+    handle: async ({ params, signal }, { events, priorities }) => {
       const event = await events.get(params.event_id, signal)
       if (event === null) throw missing(params.event_id)
-      const { override, contributions, modelVersion, chances, ...model } = explain(event)
+      const { override, contributions, modelVersion, chances, ...model } = priorities.explain(event)
       return {
         event_id: event.id,
         priority: event.priority,

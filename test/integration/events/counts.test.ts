@@ -262,9 +262,8 @@ void test('whatever counts, counts the same', async (t) => {
   const all = await deleteSome(database, await change(database, await store(database)))
   let keptSinceMs = 0
   const events = createEvents(database, {
-    dedupWindowSeconds: DEDUP_WINDOW_S,
-    retention: { keptSinceMs: () => keptSinceMs },
-    coldUntilMs: () => 0,
+    config: { dedupWindowSeconds: DEDUP_WINDOW_S },
+    retention: { keptSinceMs: () => keptSinceMs, cold: { untilMs: () => 0 } },
     fewMatches: 20,
   })
   const base = modelOf(all)
