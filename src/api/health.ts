@@ -19,8 +19,7 @@ interface ProbeResult {
 /** Checks one dependency; an exception means down. */
 export type Probe = (signal: AbortSignal) => Promise<ProbeResult> | ProbeResult
 
-const CHECKS = ['clickhouse', 'state', 'spool', 'workers', 'alerts'] as const
-export type CheckName = (typeof CHECKS)[number]
+export type CheckName = 'clickhouse' | 'state' | 'spool' | 'workers' | 'alerts'
 
 interface Check extends ProbeResult {
   readonly latencyMs: number
@@ -55,9 +54,13 @@ export function createHealth(
   probes: Readonly<Record<CheckName, Probe>>,
   { timeoutMs = TIMEOUT_MS, freshMs = FRESH_MS }: HealthOptions = {},
 ): Health {
-  const checks = Object.fromEntries(
-    CHECKS.map((name) => [name, createCheck(probes[name], timeoutMs)]),
-  ) as Record<CheckName, () => Promise<Check>> // one for each name
+  const checks = {
+    clickhouse: createCheck(probes.clickhouse, timeoutMs),
+    state: createCheck(probes.state, timeoutMs),
+    spool: createCheck(probes.spool, timeoutMs),
+    workers: createCheck(probes.workers, timeoutMs),
+    alerts: createCheck(probes.alerts, timeoutMs),
+  }
   let current: { readonly report: Promise<HealthReport>; readonly sinceMs: number } | null = null
   const ask = async (): Promise<HealthReport> => {
     const [clickhouse, state, spool, workers, alerts] = await Promise.all([

@@ -29,13 +29,23 @@ export interface PasswordReset {
 /** One line of JSON, from the command to the service. */
 type Request =
   | { readonly kind: 'backup'; readonly isOnS3: boolean }
-  | { readonly kind: 'reset-password' | 'reset-second-factor'; readonly email: string }
+  | { readonly kind: 'reset-password'; readonly email: string }
+  | { readonly kind: 'reset-second-factor'; readonly email: string }
   | { readonly kind: 'verify-audit' }
 
+/** What the service gives for each request. */
+interface Results {
+  readonly backup: DatabaseBackup
+  readonly 'reset-password': PasswordReset
+  /** The e-mail as it is stored. */
+  readonly 'reset-second-factor': string
+  readonly 'verify-audit': AuditReport
+}
+
 /** One line of JSON each, from the service to the command. */
-type Message =
+type Message<Result> =
   | { readonly kind: 'progress'; readonly text: string }
-  | { readonly kind: 'result'; readonly value: unknown }
+  | { readonly kind: 'result'; readonly value: Result }
   | { readonly kind: 'error'; readonly text: string }
 
 /** The longest path of a socket on Linux and macOS, less a few bytes. */
@@ -77,7 +87,7 @@ function makePath(dataDir: string): string {
 }
 
 function serve(socket: Socket, control: Control): void {
-  const send = (message: Message): void => {
+  const send = (message: Message<Results[Request['kind']]>): void => {
     if (!socket.destroyed) socket.write(`${JSON.stringify(message)}\n`)
   }
   socket.on('error', () => socket.destroy())
@@ -99,7 +109,7 @@ async function run(
   text: string,
   control: Control,
   report: (progress: string) => void,
-): Promise<unknown> {
+): Promise<Results[Request['kind']]> {
   const request = JSON.parse(text) as Request // `ask` of this program writes it.
   switch (request.kind) {
     case 'backup':
@@ -128,7 +138,7 @@ export async function requestBackup(
     throw new Error(
       `no service runs on ${dataDir}: start it, or copy the directory of a stopped one as it is`,
     )
-  return (await ask(socket, { kind: 'backup', isOnS3 }, report)) as DatabaseBackup // `run` gives it.
+  return await ask(socket, { kind: 'backup', isOnS3 }, report)
 }
 
 /** @returns null when no service runs on the data directory */
@@ -138,8 +148,7 @@ export async function requestPasswordReset(
 ): Promise<PasswordReset | null> {
   const socket = await connectTo(dataDir)
   if (socket === null) return null
-  const request = { kind: 'reset-password', email } as const
-  return (await ask(socket, request, () => undefined)) as PasswordReset // `run` gives it.
+  return await ask(socket, { kind: 'reset-password', email })
 }
 
 /** @returns the e-mail; null when no service runs on the data directory */
@@ -149,15 +158,14 @@ export async function requestSecondFactorReset(
 ): Promise<string | null> {
   const socket = await connectTo(dataDir)
   if (socket === null) return null
-  const request = { kind: 'reset-second-factor', email } as const
-  return (await ask(socket, request, () => undefined)) as string // `run` gives it.
+  return await ask(socket, { kind: 'reset-second-factor', email })
 }
 
 /** @throws Error when no service runs on the data directory */
 export async function requestAuditReport(dataDir: string): Promise<AuditReport> {
   const socket = await connectTo(dataDir)
   if (socket === null) throw new Error(`no service runs on ${dataDir}: start it`)
-  return (await ask(socket, { kind: 'verify-audit' }, () => undefined)) as AuditReport // `run` gives it.
+  return await ask(socket, { kind: 'verify-audit' })
 }
 
 async function connectTo(dataDir: string): Promise<Socket | null> {
@@ -170,15 +178,15 @@ async function connectTo(dataDir: string): Promise<Socket | null> {
   })
 }
 
-async function ask(
+async function ask<Kind extends Request['kind']>(
   socket: Socket,
-  request: Request,
-  report: (progress: string) => void,
-): Promise<unknown> {
+  request: Extract<Request, { readonly kind: Kind }>,
+  report: (progress: string) => void = () => undefined,
+): Promise<Results[Kind]> {
   socket.on('error', () => socket.destroy())
   socket.write(`${JSON.stringify(request)}\n`)
   for await (const line of createInterface({ input: socket })) {
-    const message = JSON.parse(line) as Message // `serve` writes it.
+    const message = JSON.parse(line) as Message<Results[Kind]> // `serve` writes it.
     if (message.kind === 'progress') report(message.text)
     if (message.kind === 'error') throw new Error(message.text)
     if (message.kind === 'result') return message.value

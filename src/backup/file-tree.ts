@@ -23,9 +23,12 @@ export async function listFiles(dir: string): Promise<readonly string[]> {
 export async function hashFile(dir: string, path: string): Promise<HashedFile> {
   const hash = createHash('sha256')
   let bytes = 0
-  for await (const chunk of createReadStream(join(dir, path), { highWaterMark: 1024 * 1024 })) {
-    hash.update(chunk as Buffer) // The stream has no encoding.
-    bytes += (chunk as Buffer).length
+  const chunks: AsyncIterable<Buffer> = createReadStream(join(dir, path), {
+    highWaterMark: 1024 * 1024,
+  })
+  for await (const chunk of chunks) {
+    hash.update(chunk)
+    bytes += chunk.length
   }
   return { path, bytes, sha256: hash.digest('hex') }
 }

@@ -1,4 +1,4 @@
-import type { JsonRecord } from './json-value.js'
+import { emptyRecord, type JsonRecord } from './json-value.js'
 
 /** The members of Serilog's compact format that begin with `@`, whose names without it mean something else elsewhere. */
 const NAMES: Readonly<Partial<Record<string, string>>> = {
@@ -21,7 +21,7 @@ export const isCompact = (record: JsonRecord): boolean =>
  * template is rendered. A name of the program that begins with `@` is written with a second one.
  */
 export function expandCompact(record: JsonRecord): JsonRecord {
-  const expanded = Object.create(null) as JsonRecord
+  const expanded = emptyRecord()
   for (const name of Object.keys(record)) {
     const usual = Object.hasOwn(NAMES, name) ? NAMES[name] : undefined
     if (usual !== undefined) expanded[usual] = record[name]

@@ -1,6 +1,6 @@
 import { parseSeverity } from '../../model/severity.js'
 import { aliasesOf, comparedName, type Field } from './aliases.js'
-import type { JsonRecord } from './json-value.js'
+import { emptyRecord, type JsonRecord } from './json-value.js'
 import { parseTimestamp } from './timestamp.js'
 import type { Clock } from './zone.js'
 
@@ -40,7 +40,7 @@ const isHeader = (names: readonly string[]): boolean =>
 /** @returns null for a row whose number of cells, without blank ones at its end, is not that of the columns */
 export function rowToRecord(row: Cells, names: readonly string[]): JsonRecord | null {
   if (row.length < names.length || row.slice(names.length).some((cell) => cell !== '')) return null
-  const record = Object.create(null) as JsonRecord
+  const record = emptyRecord()
   for (const [i, name] of names.entries()) {
     const cell = row[i]
     if (cell !== undefined && cell !== '') record[name] = cell

@@ -6,7 +6,7 @@ import {
   FIELDS,
   isTagHolder,
 } from './aliases.js'
-import { isRecord, type JsonRecord, plainAttributes } from './json-value.js'
+import { emptyRecord, isRecord, type JsonRecord, plainAttributes } from './json-value.js'
 
 const MAX_DEPTH = 4
 /** Limit of the names that are cached for a body. */
@@ -151,7 +151,7 @@ export class FieldCandidates {
    */
   rest(value: JsonRecord, depth = 0): JsonRecord | null {
     if (depth > MAX_DEPTH || !this.#holdsTaken(value, depth)) return value
-    const rest = Object.create(null) as JsonRecord
+    const rest = emptyRecord()
     for (const key of Object.keys(value)) {
       if (this.isTaken(value, key)) continue
       const item = value[key]

@@ -1,5 +1,5 @@
 import { readFieldText } from './file-text.js'
-import type { JsonRecord } from './json-value.js'
+import { emptyRecord, type JsonRecord } from './json-value.js'
 
 const NEWLINE = 10
 const EQUALS = 61
@@ -17,12 +17,12 @@ export function decodeJournalExport(
   bytes: Buffer,
   decoder: { decode(line: number, record: JsonRecord, rawOf: () => string): void },
 ): void {
-  let record: JsonRecord = Object.create(null) as JsonRecord
+  let record = emptyRecord()
   let begin = 1
   let line = 0
   const finish = () => {
     if (Object.keys(record).length > 0) decoder.decode(begin, record, () => JSON.stringify(record))
-    record = Object.create(null) as JsonRecord
+    record = emptyRecord()
     begin = line + 1
   }
   for (let at = 0; at < bytes.length;) {

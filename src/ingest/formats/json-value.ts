@@ -1,5 +1,8 @@
 export type JsonRecord = Record<string, unknown>
 
+/** Inherits nothing, so that a member may have any name, `__proto__` too. */
+export const emptyRecord = (): JsonRecord => Object.create(null) as JsonRecord
+
 export const isRecord = (value: unknown): value is JsonRecord =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
@@ -11,7 +14,7 @@ export const isRecord = (value: unknown): value is JsonRecord =>
  */
 export function plainAttributes(value: unknown, depth = 0): unknown {
   if (!Array.isArray(value) || value.length === 0 || !value.every(isKeyValue)) return value
-  const plain = Object.create(null) as JsonRecord
+  const plain = emptyRecord()
   for (const { key, value: typed } of value) plain[key] = plainValue(typed, depth + 1)
   return plain
 }
@@ -67,7 +70,7 @@ function mend(value: unknown, depth: number): unknown {
   if (typeof value === 'string') return mendText(value)
   if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return value
   if (Array.isArray(value)) return value.map((item) => mend(item, depth + 1))
-  const copy = Object.create(null) as JsonRecord
+  const copy = emptyRecord()
   for (const [key, item] of Object.entries(value)) copy[mendText(key)] = mend(item, depth + 1)
   return copy
 }

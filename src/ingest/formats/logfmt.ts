@@ -1,4 +1,4 @@
-import type { JsonRecord } from './json-value.js'
+import { emptyRecord, type JsonRecord } from './json-value.js'
 
 const MAX_LINE_CHARS = 65_536
 const PAIR = /([A-Za-z_@][\w.@/-]{0,127})=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))(?:\s+|$)/y
@@ -14,7 +14,7 @@ export function readLogfmt(line: string): JsonRecord | null {
   // The `msg` of auditd is no message.
   if (!/(?:^|\s)(?:msg(?!=audit\()|message)=/.test(line)) return null
   const pair = new RegExp(PAIR)
-  const record = Object.create(null) as JsonRecord
+  const record = emptyRecord()
   while (pair.lastIndex < line.length) {
     const match = pair.exec(line)
     if (match === null) return null

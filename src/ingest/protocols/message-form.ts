@@ -4,7 +4,7 @@ import { PbfReader } from 'pbf'
 
 import { checkRequest } from '../formats/json-size.js'
 import { parseJson } from '../formats/json-text.js'
-import { isRecord, type JsonRecord, toWellFormed } from '../formats/json-value.js'
+import { emptyRecord, isRecord, type JsonRecord, toWellFormed } from '../formats/json-value.js'
 
 /**
  * The type of a field of a protobuf message, and the value that it becomes. `time`: nanoseconds, as ms with a fraction. `id`: bytes,
@@ -264,7 +264,7 @@ function readMany(reader: MessageReader, no: 5 | 6, depth: number): unknown {
     return null
   }
   const list: unknown[] = []
-  const members = Object.create(null) as JsonRecord
+  const members = emptyRecord()
   for (let inner = reader.nextField(end); inner !== 0; inner = reader.nextField(end)) {
     if (inner !== 1) continue
     if (no === 5) list.push(readAny(reader, depth + 1))
@@ -389,7 +389,7 @@ function safeNumber(value: unknown): unknown {
 }
 
 function plainPairs(pairs: readonly unknown[], depth: number): JsonRecord {
-  const plain = Object.create(null) as JsonRecord
+  const plain = emptyRecord()
   for (const pair of pairs) {
     const key = isRecord(pair) ? pair['key'] : undefined
     if (typeof key === 'string' && isRecord(pair) && !(key in plain))
