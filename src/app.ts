@@ -42,7 +42,7 @@ import { openPool } from './ingest/pool.js'
 import { openWal } from './ingest/recovery.js'
 import { createResubmission } from './ingest/replays.js'
 import { Sequencer } from './ingest/sequencer.js'
-import { createUpload } from './ingest/submission.js'
+import { createUpload } from './ingest/upload.js'
 import { createWriteTarget } from './ingest/write-target.js'
 import { Insights } from './insights/insights.js'
 import { createCorrections } from './priority/corrections.js'
@@ -128,41 +128,46 @@ export async function openApp(options: AppOptions): Promise<App> {
     await database.reach()
     await inTurn(exclusive, 'migrate', () => database.prepare())
     dataDir.migrated()
-    const instance = closing(await joinInstances(dataDir, database, { state, exclusive, log }))
-    const { store, alone, isEmbedded } = instance
     const metrics = createMetrics({ version })
-    /** What every part may work with. */
-    const base = { ...instance, config, log, metrics }
+    const own = { config, log, metrics, state, exclusive }
+    const instance = closing(await joinInstances(dataDir, database, own))
+    const { store, alone, isEmbedded } = instance
 
     // Who may: users, sessions, keys, limits, the audit trail.
     const jwtSecret = config.jwtSecret ?? dataDir.secret('jwt-secret')
     const seal = openSeal(config, dataDir)
-    const accounts = closing(await openAccounts({ ...base, jwtSecret, seal }))
+    const accounts = closing(await openAccounts({ ...instance, jwtSecret, seal }))
     options.onMade?.(accounts.made)
-    const auditTrail = closing(await openAuditTrail(base))
+    const auditTrail = closing(await openAuditTrail(instance))
     const { audit } = auditTrail
 
     // What people work on, and how long it is kept.
-    const ledger = closing(await openLedger(base))
-    const sources = openSources(base)
-    const applications = createApplications(base)
+    const ledger = closing(await openLedger(instance))
+    const sources = openSources(instance)
+    const applications = createApplications(instance)
     const retention = closing(
-      createRetention({ ...base, audit, sources, applications, onDropped: ledger.restart }),
+      createRetention({ ...instance, audit, sources, applications, onDropped: ledger.restart }),
     )
     const events = createEvents(store, { config, retention })
-    const records = createRecords({ ...base, sources, applications, events, users: accounts.users })
+    const records = createRecords({
+      ...instance,
+      sources,
+      applications,
+      events,
+      users: accounts.users,
+    })
 
     // The WAL with what an earlier run left in it; templates and priorities.
     const memory = closing(openMemory())
     const templateStore = createTemplateStore(store)
-    const { wal, pending } = closing(await openWal({ ...base, memory, sources, templateStore }))
+    const { wal, pending } = closing(await openWal({ ...instance, memory, sources, templateStore }))
     const tables = await openTemplates(templateStore)
     const { templates } = tables
-    const priorities = openPriorities(base, templates)
+    const priorities = openPriorities(instance, templates)
     const directory = createTemplateDirectory(templates, priorities.overrides)
     /** What is kept, which nearly every part below works with. */
     const kept = {
-      ...base,
+      ...instance,
       ...tables,
       ledger,
       sources,
@@ -187,7 +192,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       questions: createQuestions(config.questionsPerUser),
       eventContext: createEventContext(kept),
     }
-    const live = closing(await openLive({ ...base, ...answering, capacity, accounts, kpis }))
+    const live = closing(await openLive({ ...instance, ...answering, capacity, accounts, kpis }))
     const { onChanged } = live
 
     // From the WAL into ClickHouse.
@@ -237,10 +242,10 @@ export async function openApp(options: AppOptions): Promise<App> {
     const deletions = createDeletions({ ...kept, changes, pipeline, batches, onChanged })
     const deadLetters = createDeadLetters(store)
     const replay = createReplay({
-      ...base,
+      ...instance,
       ...createResubmission({ pipeline, findKey: accounts.ingestKeys.find }),
       deadLetters,
-      claims: createReplayClaims(base),
+      claims: createReplayClaims(instance),
     })
 
     // What the routes work with; each router names the part it needs.
@@ -269,7 +274,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       corrections,
       deletions,
       replay,
-      upload: createUpload({ config, pipeline }),
+      upload: createUpload(config, pipeline),
       health: createHealth(healthProbes({ ...kept, pool, writer, alerting })),
       announce: () => {
         void onChanged()
@@ -293,7 +298,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     closers.push(() => listenerPorts.close(CLOSE_HTTP_MS))
     metrics.watchListeners(listenerPorts)
     const resets = createResets(accounts, audit)
-    const backup = createBackups({ ...base, pipeline, writer })
+    const backup = createBackups({ ...instance, pipeline, writer })
     const { verify: verifyAudit } = auditTrail
     closers.push(await openControl(dataDir.path, { ...resets, backup, verifyAudit }))
     return {

@@ -1,4 +1,3 @@
-import type { Config } from '../config.js'
 import type { Entities } from '../coordination/entities.js'
 import type { Instance } from '../coordination/instance.js'
 import type { Redirects } from '../events/filter.js'
@@ -36,11 +35,12 @@ import type { Wal } from '../wal/wal.js'
 import { createSend } from './send.js'
 import { createWatermark, type WatermarkDeps } from './watermark.js'
 
-interface AlertingDeps extends Pick<Instance, 'entities' | 'store' | 'state' | 'self'> {
+interface AlertingDeps extends Pick<
+  Instance,
+  'config' | 'log' | 'entities' | 'store' | 'state' | 'self'
+> {
   readonly wal: Wal
   readonly pipeline: WatermarkDeps['pipeline']
-  readonly config: Config
-  readonly log: Log
   readonly seal: Seal
   readonly eventContext: Names & { readonly redirects: () => Redirects }
   readonly records: WorkRecords

@@ -1,11 +1,9 @@
-import type { Config } from '../config.js'
 import type { Instance } from '../coordination/instance.js'
 import { createArrivalReader } from '../events/arrivals.js'
 import type { KpiCache } from '../events/kpi-cache.js'
 import { createKpiPush } from '../events/kpi-push.js'
 import { createTail } from '../events/tail.js'
 import type { Capacity } from '../http/capacity.js'
-import type { Log } from '../telemetry/log.js'
 import type { Accounts } from './auth/accounts.js'
 import { createOriginCheck } from './auth/origin.js'
 import type { Session } from './auth/sessions.js'
@@ -16,9 +14,7 @@ import { createKpiSockets } from './routes/kpis.js'
 import { createTailSockets, toWatermark } from './routes/tail.js'
 import { REVOKED, verifySocket, type UserSocketDeps } from './user-sockets.js'
 
-interface LiveDeps extends Pick<Instance, 'store' | 'state' | 'replica'> {
-  readonly config: Config
-  readonly log: Log
+interface LiveDeps extends Pick<Instance, 'config' | 'log' | 'store' | 'state' | 'replica'> {
   readonly capacity: Capacity
   readonly accounts: Accounts
   readonly kpis: KpiCache

@@ -22,24 +22,19 @@ import type { HttpRoute } from '../http/routes.js'
 import type { Uws } from '../http/uws.js'
 import { AppError } from '../model/errors.js'
 import type { Instance } from '../coordination/instance.js'
-import type { Log } from '../telemetry/log.js'
 import type { Capacity } from '../http/capacity.js'
 import type { Pipeline } from '../ingest/pipeline.js'
 import type { SharedMemory } from '../ingest/packed-task.js'
 import type { Wal } from '../wal/wal.js'
 import type { Audit } from '../records/audit.js'
-import type { Metrics } from '../telemetry/metrics.js'
 import type { Live } from './live.js'
 import type { Services } from './services.js'
 
 /** The services that exist before the ports are opened: all but the collector's port. */
 export type AppServices = Omit<Services, 'collectorPort'>
 
-interface ServerDeps extends Pick<Instance, 'state' | 'replica'> {
-  readonly config: Config
+interface ServerDeps extends Pick<Instance, 'config' | 'log' | 'metrics' | 'state' | 'replica'> {
   readonly uws: Uws
-  readonly log: Log
-  readonly metrics: Metrics
   readonly capacity: Capacity
   readonly memory: SharedMemory
   readonly audit: Audit

@@ -40,8 +40,7 @@ import { writeManifest } from './manifest.js'
  * brings them to the program's schema, and compares the counts.
  */
 
-interface BackupDeps extends Pick<Instance, 'store' | 'isEmbedded' | 'dataDir'> {
-  readonly config: Config
+interface BackupDeps extends Pick<Instance, 'config' | 'store' | 'isEmbedded' | 'dataDir'> {
   readonly pipeline: {
     /** Resolves when everything acknowledged is in ClickHouse. */
     settle(): Promise<void>

@@ -1,5 +1,7 @@
 import type { Database } from '../clickhouse/database.js'
+import type { Config } from '../config.js'
 import type { Log } from '../telemetry/log.js'
+import type { Metrics } from '../telemetry/metrics.js'
 import type { DataDir } from './data-dir.js'
 import { createEntities } from './entities.js'
 import { reserveEventIds } from './event-ids.js'
@@ -8,8 +10,16 @@ import { createInProcessState } from './memory-state.js'
 import { createReplica, singleReplica } from './replica.js'
 import type { State } from './state.js'
 
-/** This process as one of the instances on its database: what it keeps by itself, and what it shares with the others. */
+/** This process as one of the instances on its database: what it has by itself, and what it shares with the others. */
 export type Instance = Awaited<ReturnType<typeof joinInstances>>
+
+interface OwnParts {
+  readonly config: Config
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly state: State
+  readonly exclusive: Exclusive
+}
 
 /**
  * Makes this process one of the instances on its database: it reads the changes of the others,
@@ -18,12 +28,9 @@ export type Instance = Awaited<ReturnType<typeof joinInstances>>
 export async function joinInstances(
   dataDir: DataDir,
   { store, embedded }: Database,
-  {
-    state,
-    exclusive,
-    log,
-  }: { readonly state: State; readonly exclusive: Exclusive; readonly log: Log },
+  own: OwnParts,
 ) {
+  const { state, exclusive, log } = own
   const isEmbedded = embedded !== null
   const replica = isEmbedded
     ? singleReplica
@@ -53,20 +60,19 @@ export async function joinInstances(
       await replica.close()
     }
     return {
+      ...own,
       /** The same on every start. */
       self: dataDir.instanceId,
       dataDir,
       store,
       /** An embedded database has no other instances. */
       isEmbedded,
-      state,
       /** The state of this process alone, for what goes on while the shared state does not answer. */
       alone: createInProcessState({
         onError: (error) => log.warn({ err: error }, 'the state of this process fails'),
       }),
       replica,
       entities,
-      exclusive,
       withLock,
       ids,
       close,

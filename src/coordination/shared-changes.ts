@@ -10,7 +10,6 @@ import type { Wal } from '../wal/wal.js'
 import { isDeletion, type ChangeEffects, type Changes } from './changes.js'
 import type { Collection } from './collection.js'
 import type { Instance } from './instance.js'
-import type { Log } from '../telemetry/log.js'
 import { DAY_MS } from '../model/time.js'
 
 /** An instance that works on this database, and the changes that it has acknowledged. */
@@ -58,9 +57,8 @@ const GONE_MS = 30 * DAY_MS
 
 interface SharedChangesDeps extends Pick<
   Instance,
-  'entities' | 'replica' | 'exclusive' | 'self' | 'store'
+  'log' | 'entities' | 'replica' | 'exclusive' | 'self' | 'store'
 > {
-  readonly log: Log
   readonly wal: Wal
   readonly writer: Writer
   /** The changes that the writer applies to its batches; the recovery of the WAL has filled it. */

@@ -1,5 +1,6 @@
 import { isTooCostly } from '../clickhouse/failure.js'
-import type { RequestOptions } from '../clickhouse/client.js'
+import type { RequestOptions, Store } from '../clickhouse/client.js'
+import type { Counter } from './counts.js'
 import type { DensityReader } from './density.js'
 import type { EventQuestion, RangeQuestion } from './occurrences.js'
 import { END_MS } from './range-rows.js'
@@ -16,6 +17,15 @@ const FIRST_MS = 12_000
 const SECOND_MS = 8_000
 /** The second try reads this share of the occurrences. */
 const SHARE = 1 / 10
+
+/** What counts events of a question. */
+export interface Counting {
+  readonly store: Pick<Store, 'query'>
+  readonly counter: Counter
+  readonly bounded: BoundedRange
+}
+
+export type BoundedRange = ReturnType<typeof createBoundedRange>
 
 interface BoundedOptions {
   readonly density: DensityReader

@@ -4,11 +4,11 @@
  * exact.
  */
 
-import type { RequestOptions, Store } from '../clickhouse/client.js'
+import type { RequestOptions } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 import type { Field } from '../query/ast.js'
-import type { Bounded, createBoundedRange } from './bounded-range.js'
-import { GROUP_LIMITS, type CountBy, type Counter, type ValueCount } from './counts.js'
+import type { Bounded, Counting } from './bounded-range.js'
+import { GROUP_LIMITS, type CountBy, type ValueCount } from './counts.js'
 import { fieldKey, keyText, type FieldNames } from './field-expression.js'
 import { matchesNothing } from './filter.js'
 import type { EventQuestion, RangeQuestion } from './occurrences.js'
@@ -43,14 +43,8 @@ interface FacetRow {
 
 const facetsSql = statement<Readonly<Record<string, unknown>>, FacetRow>('event_facets')
 
-interface FacetsDeps {
-  readonly store: Pick<Store, 'query'>
-  readonly counter: Counter
-  readonly bounded: ReturnType<typeof createBoundedRange>
-}
-
 export const createFacets =
-  ({ store, counter, bounded }: FacetsDeps) =>
+  ({ store, counter, bounded }: Counting) =>
   ({ question, fields, top, names }: FacetsQuery, signal?: AbortSignal): Promise<Bounded<Facets>> =>
     bounded(question, signal, async (range, options) => {
       if (range.fromMs >= range.toMs || matchesNothing(range.filter))
@@ -91,7 +85,7 @@ interface CountedFields extends Pick<FacetsQuery, 'fields' | 'top' | 'names'> {
 
 /** Counts by several fields from the events; the results are in the order of the fields. */
 async function countFields(
-  { store, counter }: Pick<FacetsDeps, 'store' | 'counter'>,
+  { store, counter }: Pick<Counting, 'store' | 'counter'>,
   { range, fields, top, names }: CountedFields,
   options: RequestOptions,
 ): Promise<readonly (Facet & { readonly total: number })[]> {

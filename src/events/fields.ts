@@ -6,7 +6,7 @@
 import type { RequestOptions, Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 import { DAY_MS } from '../model/time.js'
-import type { Bounded, createBoundedRange } from './bounded-range.js'
+import type { Bounded, Counting } from './bounded-range.js'
 import { GROUP_LIMITS, type Counter } from './counts.js'
 import { matchesNothing, type EventFilter } from './filter.js'
 import type { EventQuestion, RangeQuestion } from './occurrences.js'
@@ -53,12 +53,6 @@ const TYPES: Readonly<Record<number, AttributeField['type']>> = {
   4: 'number',
 }
 
-interface FieldsOptions {
-  readonly store: Pick<Store, 'query'>
-  readonly counter: Counter
-  readonly bounded: ReturnType<typeof createBoundedRange>
-}
-
 interface CatalogueQuery extends Pick<EventQuestion, 'fromMs' | 'toMs'> {
   readonly sources: readonly string[] | null
   /** The prefix of the names. */
@@ -76,7 +70,7 @@ const readCatalogue = (
   return store.query(catalogueSql, params, options)
 }
 
-export function createFields({ store, counter, bounded }: FieldsOptions) {
+export function createFields({ store, counter, bounded }: Counting) {
   const fromCatalogue = async (
     question: RangeQuestion,
     options: RequestOptions,

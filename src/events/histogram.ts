@@ -6,11 +6,10 @@
  * the range.
  */
 
-import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 import { DAY_S, HOUR_S, SECOND_MS } from '../model/time.js'
-import type { Bounded, createBoundedRange } from './bounded-range.js'
-import type { CountBy, Counter, Counts } from './counts.js'
+import type { Bounded, Counting } from './bounded-range.js'
+import type { CountBy, Counts } from './counts.js'
 import type { EventQuestion } from './occurrences.js'
 
 export interface HistogramQuery extends Pick<CountBy, 'field' | 'counted' | 'top' | 'names'> {
@@ -57,13 +56,7 @@ const latestSql = statement<
 /** The end of ClickHouse's DateTime, in 2106. */
 const END_S = 0xffff_ffff
 
-interface HistogramOptions {
-  readonly store: Pick<Store, 'query'>
-  readonly counter: Counter
-  readonly bounded: ReturnType<typeof createBoundedRange>
-}
-
-export function createHistogram({ store, counter, bounded }: HistogramOptions) {
+export function createHistogram({ store, counter, bounded }: Counting) {
   /**
    * A range without an end ends now, or with the latest event when producers' clocks are ahead; in
    * either case with the end of that second, so that no second has to be read from the events.

@@ -12,7 +12,7 @@ import { statement } from '../clickhouse/statement.js'
 import type { Field } from '../query/ast.js'
 import { attributeNumber } from './attribute-condition.js'
 import { bound, type Condition } from './bind.js'
-import type { Bounded, createBoundedRange } from './bounded-range.js'
+import type { Bounded, Counting } from './bounded-range.js'
 import { GROUP_LIMITS, type Counter } from './counts.js'
 import { fieldKey, keyText, type FieldNames } from './field-expression.js'
 import { matchesNothing } from './filter.js'
@@ -62,14 +62,8 @@ type StatsRow = Readonly<Record<`m${number}`, number | null>> & {
 
 const statsSql = statement<Params, StatsRow>('event_stats')
 
-interface StatsOptions {
-  readonly store: Pick<Store, 'query'>
-  readonly counter: Counter
-  readonly bounded: ReturnType<typeof createBoundedRange>
-}
-
 export const createStats =
-  ({ store, counter, bounded }: StatsOptions) =>
+  ({ store, counter, bounded }: Counting) =>
   (query: StatsQuery, signal?: AbortSignal): Promise<Bounded<Stats>> =>
     bounded(query.question, signal, async (range, options) => {
       if (range.fromMs >= range.toMs || matchesNothing(range.filter)) return nothingOf(query)

@@ -1,10 +1,10 @@
 import type { ContentCoding } from '../http/decompress.js'
 import { AppError } from '../model/errors.js'
 import type { BodyResult, ProtocolFormat } from './block.js'
-import { onceKey, type Once } from './once.js'
-import { INGEST_RECORDS, submitOnce } from './protocols/ingest-route.js'
+import { onceKey } from './once.js'
+import { INGEST_RECORDS, submitOnce, type IngestServices } from './protocols/ingest-route.js'
 import { overloaded } from './refusals.js'
-import { keySubmission, type SenderKey, type Submission } from './submission.js'
+import { keySubmission, type SenderKey } from './submission.js'
 
 /** A batch of a listener: one or many records for one parser. */
 export interface ListenerBody {
@@ -37,13 +37,8 @@ export interface Listeners {
   readonly submit: (body: ListenerBody, network: string) => Promise<BodyResult>
 }
 
-interface ListenerDeps {
+interface ListenerDeps extends Pick<IngestServices, 'hasRoom' | 'submit' | 'once'> {
   readonly key: () => SenderKey | null
-  readonly pipeline: {
-    hasRoom(bytes: number, owner: string): boolean
-    submit(submission: Submission): Promise<BodyResult>
-  }
-  readonly once: Once
 }
 
 /**
@@ -52,16 +47,16 @@ interface ListenerDeps {
  */
 const ownerOf = (network: string): string => `listener ${network}`
 
-export function createListeners({ key, pipeline, once }: ListenerDeps): Listeners {
-  const services = { submit: (body: Submission) => pipeline.submit(body), once }
+export function createListeners({ key, ...services }: ListenerDeps): Listeners {
+  const { hasRoom } = services
   return {
     key,
-    hasRoom: (bytes, network) => key() !== null && pipeline.hasRoom(bytes, ownerOf(network)),
+    hasRoom: (bytes, network) => key() !== null && hasRoom(bytes, ownerOf(network)),
     submit: async (body, network) => {
       const own = key()
       if (own === null) throw new AppError('unauthorized', 'no ingest key is LISTENER_KEY')
       const owner = ownerOf(network)
-      if (!pipeline.hasRoom(body.bytes.byteLength, owner)) throw overloaded()
+      if (!hasRoom(body.bytes.byteLength, owner)) throw overloaded()
       const { onceId, coding = 'identity', ...rest } = body
       const submission = {
         ...keySubmission(own),

@@ -1,8 +1,6 @@
 import { join } from 'node:path'
 
-import type { Config } from '../config.js'
 import type { Instance } from '../coordination/instance.js'
-import type { Log } from '../telemetry/log.js'
 import { Wal } from '../wal/wal.js'
 import { decodeRecord, type LogRecord, type TemplateRow } from '../wal/record.js'
 import { PendingChanges } from '../writer/pending-changes.js'
@@ -16,9 +14,7 @@ import { RecoveredNames } from './recovered-names.js'
 /** The most templates that are saved in one insert. */
 const ADOPTED_TOGETHER = 10_000
 
-interface WalDeps extends Pick<Instance, 'dataDir' | 'state'> {
-  readonly config: Config
-  readonly log: Log
+interface WalDeps extends Pick<Instance, 'config' | 'log' | 'dataDir' | 'state'> {
   readonly memory: SharedMemory
   readonly sources: Sources
   readonly templateStore: TemplateStore

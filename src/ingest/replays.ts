@@ -1,15 +1,11 @@
 import { AppError } from '../model/errors.js'
 import type { ReplayLine, ReplayOutcome } from '../records/replay.js'
-import type { BodyResult } from './block.js'
+import type { Pipeline } from './pipeline.js'
 import { hasTexts, toReplayBody } from './protocols/table.js'
 import { DEFAULT_SOURCE, PUSHED, type SenderKey, type Submission } from './submission.js'
 
-/** The parts of the ingestion that a replay of dead letters uses. */
 interface ReplayDeps {
-  readonly pipeline: {
-    submit(submission: Submission): Promise<BodyResult>
-    settle(): Promise<unknown>
-  }
+  readonly pipeline: Pick<Pipeline, 'submit' | 'settle'>
   /** The ingest key with this id; null when there is none. */
   readonly findKey: (id: string) => Omit<SenderKey, 'id'> | null
 }

@@ -1,4 +1,3 @@
-import type { Config } from '../config.js'
 import type { Command, LogRecord, Registration } from '../wal/record.js'
 import type { BodyResult, BodyTask } from './block.js'
 import { NO_VERDICTS } from './verdicts.js'
@@ -54,43 +53,7 @@ export const toBody = (submission: Submission): BodyTask => ({
 /** The source of records that name none, when neither their request nor their key does. */
 export const DEFAULT_SOURCE = 'default'
 
-/** The most rows of an uploaded file. */
-const UPLOAD_ROWS = 200_000
-
-export interface UploadedFile {
-  readonly format: 'csv' | 'json' | 'txt'
-  readonly bytes: Uint8Array
-  readonly source: string
-  readonly applicationId: string | null
-  readonly timeZone?: string | undefined
-}
-
-/** Makes the submission of an uploaded file, whose dead letters have no raw text. */
-const uploadSubmission = ({
-  format,
-  bytes,
-  source,
-  applicationId,
-  timeZone,
-}: UploadedFile): Submission => ({
-  owner: 'uploads',
-  format,
-  bytes,
-  coding: 'identity',
-  events: null,
-  protocol: 'upload',
-  source,
-  keyId: '',
-  defaultSource: source,
-  allowedSources: null,
-  keepRaw: false,
-  maxRows: UPLOAD_ROWS,
-  ...(timeZone === undefined ? {} : { timeZone }),
-  replays: null,
-  register: { type: 'file', connector: 'custom', applicationId },
-})
-
-/** How the source of a message with an ingest key, or of a replayed one, is registered. */
+/** How the source of a message with an ingest key, or of one that is replayed, is registered. */
 export const PUSHED = { type: 'push', connector: 'custom', applicationId: null } as const
 
 /** The fields of a submission that the sender's key decides. */
@@ -199,21 +162,3 @@ export function ordersOf(
   const command = deletionOf(jobs, bodies)
   return onceKeys.length === 0 ? { command } : { command, onceKeys, atMs: Date.now() }
 }
-
-interface UploadDeps {
-  readonly config: Pick<Config, 'role'>
-  readonly pipeline: {
-    submit(submission: Submission): Promise<BodyResult>
-    settle(): Promise<void>
-  }
-}
-
-/** Parses uploaded files and ingests their rows. */
-export const createUpload =
-  ({ config, pipeline }: UploadDeps) =>
-  async (file: UploadedFile): Promise<BodyResult> => {
-    const result = await pipeline.submit(uploadSubmission(file))
-    // The disk of an instance with the role `api` may be removed together with it.
-    if (config.role === 'api') await pipeline.settle()
-    return result
-  }

@@ -3,21 +3,17 @@ import type { Instance } from '../coordination/instance.js'
 import type { Events } from '../events/events.js'
 import type { Ledger } from '../events/ledger.js'
 import type { Sources } from '../records/sources.js'
-import type { Log } from '../telemetry/log.js'
-import type { Metrics } from '../telemetry/metrics.js'
 import type { TemplateStore } from '../templates/store.js'
 import type { BatchStore } from '../writer/batch-store.js'
 import type { BatchTarget } from '../writer/writer.js'
 
-interface WriteTargetDeps extends Pick<Instance, 'replica'> {
+interface WriteTargetDeps extends Pick<Instance, 'log' | 'metrics' | 'replica'> {
   readonly batches: BatchStore
   readonly events: Events
   readonly templateStore: TemplateStore
   readonly sources: Sources
   readonly effects: ChangeEffects
   readonly ledger: Ledger
-  readonly metrics: Metrics
-  readonly log: Log
 }
 
 /** The target of the writer: stores the rows, templates and sources of WAL records, and executes their commands. */

@@ -1,13 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 
-import type { Config } from '../config.js'
 import type { Instance } from '../coordination/instance.js'
 import type { Lease } from '../coordination/state.js'
 import type { Explanation, InsightAnomaly } from '../model/insights.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../model/time.js'
 import type { Priorities } from '../priority/store.js'
 import type { Sources } from '../records/sources.js'
-import type { Log } from '../telemetry/log.js'
 import type { TemplateDirectory } from '../templates/directory.js'
 import {
   anomaliesSince,
@@ -30,9 +28,7 @@ import {
   type StoredSnapshot,
 } from './store.js'
 
-interface InsightDeps extends Pick<Instance, 'store' | 'state'> {
-  readonly config: Config
-  readonly log: Log
+interface InsightDeps extends Pick<Instance, 'config' | 'log' | 'store' | 'state'> {
   readonly sources: Sources
   readonly directory: TemplateDirectory
   readonly priorities: Priorities

@@ -29,7 +29,7 @@ export async function openAuditTrail({
   store,
   dataDir,
   log,
-}: Pick<Instance, 'store' | 'dataDir'> & { readonly log: Log }): Promise<AuditTrail> {
+}: Pick<Instance, 'store' | 'dataDir' | 'log'>): Promise<AuditTrail> {
   const table = createAuditTable(store)
   const chain = await openChain(table, dataDir, log)
   const audit = createAudit({ append: table.append, chain, log })

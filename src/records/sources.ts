@@ -1,7 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { isDataError } from '../clickhouse/failure.js'
-import type { Config } from '../config.js'
 import type { Collection } from '../coordination/collection.js'
 import type { Instance } from '../coordination/instance.js'
 import { AppError } from '../model/errors.js'
@@ -42,10 +41,7 @@ const STORED_AT_ONCE = 250
 const DELETION_WAIT_MS = 15_000
 
 /** Opens the sources, which follow what other instances register, change and remove. */
-export function openSources({
-  config,
-  entities,
-}: Pick<Instance, 'entities'> & { readonly config: Config }): Sources {
+export function openSources({ config, entities }: Pick<Instance, 'config' | 'entities'>): Sources {
   const records = entities.collection('source', SourceDoc)
   const limits = { maxSources: config.maxSources, perKey: config.sourcesPerKey }
   const sources = new Sources(records, limits, Date.now)

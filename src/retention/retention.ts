@@ -1,5 +1,4 @@
 import { openBucket } from '../clickhouse/bucket.js'
-import type { Config } from '../config.js'
 import type { Instance } from '../coordination/instance.js'
 import type { Severity } from '../model/event.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../model/time.js'
@@ -8,8 +7,6 @@ import type { AuditEntry } from '../records/audit-record.js'
 import type { Applications } from '../records/applications.js'
 import type { Sources } from '../records/sources.js'
 import { s3Of } from '../settings/cold.js'
-import type { Log } from '../telemetry/log.js'
-import type { Metrics } from '../telemetry/metrics.js'
 import type { Collection } from '../coordination/collection.js'
 import { createClockJump } from './clock-jump.js'
 import { createCold, type Cold } from './cold.js'
@@ -21,11 +18,8 @@ import { createSweep, RETENTION_ID, RetentionDoc, type RetentionRecord } from '.
 
 interface RetentionDeps extends Pick<
   Instance,
-  'store' | 'entities' | 'exclusive' | 'isEmbedded' | 'dataDir'
+  'config' | 'log' | 'metrics' | 'store' | 'entities' | 'exclusive' | 'isEmbedded' | 'dataDir'
 > {
-  readonly config: Config
-  readonly log: Log
-  readonly metrics: Metrics
   readonly audit: Audit
   readonly sources: Sources
   readonly applications: Applications

@@ -1,6 +1,4 @@
 import type { Instance } from '../coordination/instance.js'
-import type { Log } from '../telemetry/log.js'
-import type { Metrics } from '../telemetry/metrics.js'
 import { HOUR_MS, MINUTE_MS } from '../model/time.js'
 import type { TemplateRow } from '../wal/record.js'
 import type { Template, TemplateRegistry } from './registry.js'
@@ -24,7 +22,7 @@ import { VALUE } from './template-text.js'
  * others, which frees the memory.
  */
 
-interface UpkeepDeps extends Pick<Instance, 'replica'> {
+interface UpkeepDeps extends Pick<Instance, 'log' | 'metrics' | 'replica'> {
   readonly templateStore: TemplateStore
   readonly templates: TemplateRegistry
   readonly sources: {
@@ -39,8 +37,6 @@ interface UpkeepDeps extends Pick<Instance, 'replica'> {
     /** Drops the forgotten templates. */
     renumberTemplates(): Promise<void>
   }
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 export type TemplateUpkeep = ReturnType<typeof createTemplateUpkeep>

@@ -67,11 +67,9 @@ export function createQuarantine({ wal, batches, ids, log, metrics, onRefused }:
       )
       if (found.length === 0 || (await holdsAny(pieces))) return false
       const token = batches.newToken()
-      const dead = writeDeadLetters(found, records, {
-        takeId: () => ids.take(),
-        fileName: `refused-${token}.native`,
-      })
-      if (dead.overlong.length > 0) await wal.writeBeside(`refused-${token}.native`, dead.overlong)
+      const fileName = `refused-${token}.native`
+      const dead = writeDeadLetters(found, records, ids, fileName)
+      if (dead.overlong.length > 0) await wal.writeBeside(fileName, dead.overlong)
       const amendment = encodeAmendment({
         refused: [
           ...before.refused,
@@ -159,17 +157,16 @@ interface DeadLetters {
   readonly overlong: readonly Uint8Array[]
 }
 
-interface DeadLetterOptions {
-  readonly takeId: () => number
-  /** The file of the `overlong` blocks. */
-  readonly fileName: string
-}
-
-/** Writes a dead letter for each refused message, in the format of `/ingest`, so that it can be replayed. */
+/**
+ * Writes a dead letter for each refused message, in the format of `/ingest`, so that it can be replayed.
+ *
+ * @param fileName the file of the `overlong` blocks
+ */
 function writeDeadLetters(
   refused: readonly Piece[],
   records: readonly NumberedRecord[],
-  { takeId, fileName }: DeadLetterOptions,
+  ids: QuarantineDeps['ids'],
+  fileName: string,
 ): DeadLetters {
   const encoder = new DeadLetterEncoder()
   encoder.begin(Date.now())
@@ -185,7 +182,7 @@ function writeDeadLetters(
   if (dead === null) return { bytes: null, rows: 0, overlong }
   const view = new DataView(dead.bytes.buffer, dead.bytes.byteOffset, dead.bytes.length)
   for (let row = 0; row < dead.rows; row++)
-    view.setBigUint64(dead.idAt + row * 8, BigInt(takeId()), true)
+    view.setBigUint64(dead.idAt + row * 8, BigInt(ids.take()), true)
   return { bytes: dead.bytes, rows: dead.rows, overlong }
 }
 

@@ -26,7 +26,6 @@ import { CHANGED_KEY_HINT, type Seal } from '../../coordination/seal.js'
 import type { Log } from '../../telemetry/log.js'
 import type { Instance } from '../../coordination/instance.js'
 import type { Collection } from '../../coordination/collection.js'
-import type { Metrics } from '../../telemetry/metrics.js'
 import { DAY_S, HOUR_S } from '../../model/time.js'
 
 export interface Accounts {
@@ -57,10 +56,10 @@ export interface Accounts {
   close(): void
 }
 
-interface AccountDeps extends Pick<Instance, 'entities' | 'withLock' | 'state' | 'alone'> {
-  readonly config: Config
-  readonly log: Log
-  readonly metrics: Metrics
+interface AccountDeps extends Pick<
+  Instance,
+  'config' | 'log' | 'metrics' | 'entities' | 'withLock' | 'state' | 'alone'
+> {
   /** Signs the tokens of sessions. */
   readonly jwtSecret: string
   /** Encrypts the keys of second factors. */

@@ -1,4 +1,5 @@
 import type { Config } from '../../config.js'
+import type { Instance } from '../../coordination/instance.js'
 import type { Capacity } from '../../http/capacity.js'
 import type { Log } from '../../telemetry/log.js'
 import type { ProtocolFormat } from '../block.js'
@@ -18,9 +19,7 @@ import { FramedSession, type Peer } from './session.js'
 import { HeldBytes, openTcp, type ListenerHost, type TcpListener } from './tcp.js'
 import { openUdp, type UdpListener } from './udp.js'
 
-interface PortDeps {
-  readonly config: Config
-  readonly log: Log
+interface PortDeps extends Pick<Instance, 'config' | 'log'> {
   /** LISTENER_KEY, with whose rights the records of clients without a key are written; null when there is no such key. */
   readonly key: () => SenderKey | null
   readonly ingest: IngestServices
@@ -114,7 +113,7 @@ export async function openListenerPorts(deps: PortDeps): Promise<ListenerPorts> 
   if (key() === null && config.listenerKey !== '')
     throw new Error(`LISTENER_KEY=${config.listenerKey} is the name or prefix of no ingest key`)
   const intake = new Intake({
-    listeners: createListeners({ key, pipeline: ingest, once: ingest.once }),
+    listeners: createListeners({ ...ingest, key }),
     onFull: (isFull) => opened.pause(isFull),
     onError: (error) => log.warn({ err: error }, 'the records of listeners wait'),
   })

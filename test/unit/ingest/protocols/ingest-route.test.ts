@@ -253,7 +253,7 @@ void test('listeners write with the rights of a key, and each network has a shar
   const state = createInProcessState({ onError: () => undefined })
   const once = createOnce(state, state)
   let key: SenderKey | null = null
-  const listeners = createListeners({ key: () => key, pipeline, once })
+  const listeners = createListeners({ ...pipeline, key: () => key, once })
   const body = { protocol: 'x', format: 'x/lines', bytes: Buffer.from('a') } as const
   const network = '192.0.2.1'
   t.notOk(listeners.hasRoom(1, network))
