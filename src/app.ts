@@ -21,15 +21,10 @@ import { createExclusive, inTurn } from './coordination/lock.js'
 import { openState } from './coordination/open-state.js'
 import { openSeal } from './coordination/seal.js'
 import { SharedChanges } from './coordination/shared-changes.js'
-import { createAnalytics } from './events/analytics.js'
-import { createCalendar } from './events/calendar.js'
 import { createEvents } from './events/events.js'
 import { createKpis } from './events/kpis.js'
 import { openLedger } from './events/ledger.js'
-import { createSeries } from './events/series.js'
-import { createSourceStats } from './events/source-stats.js'
-import { createTemplateSamples } from './events/template-samples.js'
-import { createTemplateStats } from './events/template-stats.js'
+import { createStatistics } from './events/statistics.js'
 import { planCapacity } from './http/capacity.js'
 import type { Uws } from './http/uws.js'
 import { DedupWindow } from './ingest/dedup-window.js'
@@ -183,9 +178,10 @@ export async function openApp(options: AppOptions): Promise<App> {
       directory,
     }
 
-    // The insights, the KPIs and the WebSockets.
+    // What reads it: insights, statistics, KPIs, WebSockets.
     const insights = closing(new Insights(kept))
-    const kpis = createKpis({ ...kept, insights })
+    const statistics = createStatistics(kept)
+    const kpis = createKpis({ ...kept, ...statistics, insights })
     const capacity = planCapacity(config.maxConnections, log)
     const answering = {
       cursorKey: cursorKey(jwtSecret),
@@ -204,8 +200,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       templates.markUnsaved()
     })
     const batches = createBatchStore(store)
-    const templateStats = createTemplateStats(store, directory)
-    const effects = createEffects({ ...kept, batches, sequencer, templateStats, insights })
+    const effects = createEffects({ ...kept, ...statistics, batches, sequencer, insights })
     // Repeats of an event that is not stored begin a new one.
     const onRefused = (): void => sequencer.forgetAll()
     const writer = new Writer({
@@ -249,25 +244,19 @@ export async function openApp(options: AppOptions): Promise<App> {
     })
 
     // What the routes work with; each router names the part it needs.
-    const sourceStats = createSourceStats(store)
     const services: AppServices = {
       ...kept,
       ...accounts,
       ...records,
       ...alerting.services,
       ...answering,
-      ...createTemplateSamples(templates, events),
+      ...statistics,
       version,
       collectorStats,
       metricsAccess: metricsAccessOf(config),
       intrusions: createIntrusions({ audit, metrics }),
       exportSlots: createExportSlots(),
       auditTrail: auditTrail.table,
-      sourceStats,
-      series: createSeries(store),
-      calendar: createCalendar(store),
-      analytics: createAnalytics({ store, sourceStats }),
-      templateStats,
       deadLetters,
       kpis,
       insights,
@@ -276,9 +265,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       replay,
       upload: createUpload(config, pipeline),
       health: createHealth(healthProbes({ ...kept, pool, writer, alerting })),
-      announce: () => {
-        void onChanged()
-      },
+      announce: () => void onChanged(),
     }
     metrics.watch(gaugesOf({ ...kept, window, live, pool, pipeline, writer, alerting }))
 

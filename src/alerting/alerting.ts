@@ -19,7 +19,7 @@ import { createAlertLog } from './alert-log.js'
 import { createProjection } from './projection.js'
 import { RuleDoc, type Rule } from './rule.js'
 import { openSmtp } from '../lib/smtp.js'
-import { WAY_BACK, type Seal } from '../coordination/seal.js'
+import { CHANGED_KEY_HINT, type Seal } from '../coordination/seal.js'
 import { createRules } from './rules.js'
 import {
   createMaintenanceWindows,
@@ -92,7 +92,7 @@ export async function openAlerting(deps: AlertingDeps) {
       send,
       factsOf,
       log,
-      quietOf: createQuietOf(silences, maintenanceWindows),
+      suppressionOf: createSuppressionOf(silences, maintenanceWindows),
       isAcknowledged: alerts.isAcknowledged,
     },
   })

@@ -9,7 +9,7 @@ import { TooManyGroups, type CountReader } from './counts.js'
 import { isNotified } from './machine.js'
 import { planRule, type Plan } from './rule.js'
 import type { RuleFields } from './rule-fields.js'
-import { asRule, checkedFields } from './rules.js'
+import { asRule, checkedPlan } from './rules.js'
 import { TrackedRule, type GroupTransition } from './tracked-rule.js'
 
 export interface Backtest {
@@ -36,7 +36,7 @@ const MAX_CHUNK_SLOTS = 10_000
 export const createBacktest =
   (counts: CountReader) =>
   async (fields: RuleFields, days: number, signal: AbortSignal): Promise<Backtest> => {
-    const plan = coarsePlan(checkedFields(fields, 'rule.'))
+    const plan = coarsePlan(checkedPlan(fields, 'rule.'))
     const endMs = Math.floor(Date.now() / plan.everyMs) * plan.everyMs
     const fromMs = endMs - days * DAY_MS
     // All events are stored already, so no range has to be read again for late ones.
@@ -78,9 +78,8 @@ export const createBacktest =
  * metric is computed over its whole window each time, so a long window is evaluated every ten
  * minutes.
  */
-function coarsePlan(fields: RuleFields): Plan {
-  const plan = planRule(asRule(fields))
-  if ('path' in plan) throw new Error('bug: the rule was checked')
+function coarsePlan(plan: Plan): Plan {
+  const { fields } = plan.rule
   const isLong = fields.kind.type === 'value' && plan.windowMs % (10 * MINUTE_MS) === 0
   const everyMs = isLong ? 10 * MINUTE_MS : MINUTE_MS
   const isCoarse = plan.everyMs < everyMs && plan.windowMs % everyMs === 0

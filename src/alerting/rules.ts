@@ -3,7 +3,7 @@ import { createDocuments, type Documents } from '../records/documents.js'
 import type { Records } from '../records/newest-first.js'
 import type { Channels } from './channel.js'
 import { excessOf, type RuleFault } from './counter.js'
-import { planRule, type Rule } from './rule.js'
+import { planRule, type Plan, type Rule } from './rule.js'
 import type { RuleFields } from './rule-fields.js'
 
 interface RuleDeps {
@@ -29,7 +29,7 @@ const EARLIER_VERSIONS = 10
 export function createRules({ channels, ...deps }: RuleDeps): Rules {
   const checked = (fields: RuleFields, before: RuleFields | null, at = ''): RuleFields => {
     checkChannels(fields, { before, channels, at })
-    return checkedFields(fields, at)
+    return checkedPlan(fields, at).rule.fields
   }
   const rules = createDocuments<RuleFields>({
     ...deps,
@@ -100,24 +100,27 @@ function checkChannels(
   const unknown =
     notify?.channels.findIndex((id) => !had.includes(id) && known.channels.find(id) === null) ?? -1
   if (unknown >= 0)
-    throw wrong({
-      path: `${known.at}notify.channels.${unknown}`,
-      message: 'is not the id of a channel',
-    })
+    throw wrong(
+      { path: `notify.channels.${unknown}`, message: 'is not the id of a channel' },
+      known.at,
+    )
 }
 
 /** @throws AppError validation_error */
-export function checkedFields(fields: RuleFields, at = ''): RuleFields {
+export function checkedPlan(fields: RuleFields, at = ''): Plan {
   const plan = planRule(asRule(fields))
-  const fault = 'path' in plan ? plan : excessOf(fields)
-  if (fault === null) return fields
-  throw wrong({ ...fault, path: `${at}${fault.path}` })
+  if ('path' in plan) throw wrong(plan, at)
+  const excess = excessOf(fields)
+  if (excess !== null) throw wrong(excess, at)
+  return plan
 }
 
-const wrong = (fault: RuleFault): AppError =>
-  new AppError('validation_error', `invalid: ${fault.path}`, {
-    details: { errors: [{ in: 'body', ...fault }] },
+function wrong(fault: RuleFault, at: string): AppError {
+  const path = `${at}${fault.path}`
+  return new AppError('validation_error', `invalid: ${path}`, {
+    details: { errors: [{ in: 'body', ...fault, path }] },
   })
+}
 
 /** Wraps fields as a rule that is not stored. */
 export const asRule = (fields: RuleFields): Rule => ({

@@ -28,7 +28,7 @@ type Marks = Readonly<Record<string, { readonly untilMs: number; readonly atMs: 
 export type Watermark = ReturnType<typeof createWatermark>
 
 export function createWatermark({ state, self, wal, pipeline }: WatermarkDeps) {
-  /** It is not known when the records arrived that an earlier run left in the WAL. */
+  /** The last record that an earlier run left in the WAL. The arrival of such records is not known. */
   const left = wal.waiting.at(-1)?.seq ?? -1
   const own = (): number => {
     const nowMs = Date.now()

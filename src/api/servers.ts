@@ -166,7 +166,7 @@ interface IngestDeps extends Pick<Instance, 'state' | 'replica'> {
   readonly once: Once
 }
 
-/** The services that requests with an ingest key need, on every port. */
+/** The services of requests with an ingest key, on every port. */
 export function ingestServices(deps: IngestDeps): IngestServices {
   const { services, pipeline, wal, once } = deps
   return {

@@ -1,14 +1,9 @@
 import type { AlertingServices } from '../alerting/alerting.js'
 import type { Config } from '../config.js'
-import type { createAnalytics } from '../events/analytics.js'
-import type { createCalendar } from '../events/calendar.js'
 import type { Events } from '../events/events.js'
 import type { KpiCache } from '../events/kpi-cache.js'
 import type { Ledger } from '../events/ledger.js'
-import type { createSeries } from '../events/series.js'
-import type { SourceStats } from '../events/source-stats.js'
-import type { TemplateSamples } from '../events/template-samples.js'
-import type { TemplateStats } from '../events/template-stats.js'
+import type { Statistics } from '../events/statistics.js'
 import type { Deletions } from '../ingest/deletions.js'
 import type { createUpload } from '../ingest/upload.js'
 import type { Insights } from '../insights/insights.js'
@@ -31,25 +26,20 @@ import type { Health } from './health.js'
 import type { Intrusions } from './intrusions.js'
 import type { Questions } from './questions.js'
 
-/** What the handlers of the routes call; the program builds it once. */
+/** The services that the handlers of routes call; the program builds them once. */
 export interface Services
-  extends Omit<Accounts, 'made' | 'close'>, WorkRecords, AlertingServices, TemplateSamples {
+  extends Omit<Accounts, 'made' | 'close'>, WorkRecords, AlertingServices, Statistics {
   // Events and their counts.
   readonly events: Omit<Events, 'counted' | 'correct' | 'sourcesOf'>
   readonly eventContext: EventContext
   readonly corrections: Corrections
   readonly priorities: Pick<Priorities, 'explain'>
-  readonly series: ReturnType<typeof createSeries>
-  readonly calendar: ReturnType<typeof createCalendar>
-  readonly analytics: ReturnType<typeof createAnalytics>
   readonly ledger: Pick<Ledger, 'report'>
-  readonly templateStats: TemplateStats
   readonly kpis: Pick<KpiCache, 'get'>
   readonly insights: Insights
 
   // Records, and how long events are kept.
   readonly sources: Pick<Sources, 'list' | 'get' | 'create' | 'change'>
-  readonly sourceStats: SourceStats
   readonly applications: Applications
   readonly retention: Pick<Retention, 'maxDisk' | 'report'> & {
     readonly cold: Pick<Cold, 'untilMs'>
@@ -59,8 +49,8 @@ export interface Services
   readonly replay: Replay
   readonly auditTrail: Pick<AuditTable, 'page'>
   readonly upload: ReturnType<typeof createUpload>
-  /** Has the KPI snapshot computed anew after a change of a source, or of something else: ''. */
-  readonly announce: (source: string) => void
+  /** Has the KPI snapshot computed anew. */
+  readonly announce: () => void
 
   // What limits and signs requests.
   readonly intrusions: Intrusions

@@ -81,7 +81,7 @@ async function backUpDatabase(
   const place = placeOf(config, isEmbedded, isOnS3)
   const folder = place.kind === 'file' ? join(backupsDir(dataDir.path), place.name) : null
   if (isEmbedded) {
-    // A command that was ended halfway leaves its files behind.
+    // An interrupted command leaves its files behind.
     await rm(backupsDir(dataDir.path), { recursive: true, force: true })
     await mkdir(backupsDir(dataDir.path), { recursive: true, mode: 0o700 })
   }

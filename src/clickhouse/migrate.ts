@@ -44,7 +44,7 @@ export interface SchemaNumbers {
 export interface MigrateOptions {
   readonly numbers: SchemaNumbers
   readonly log: LogAt<'debug' | 'info' | 'warn'>
-  /** Absent: those of `schema/migrations/`. */
+  /** The migrations to apply. Absent: those of `schema/migrations/`. */
   readonly migrations?: readonly Migration[]
 }
 

@@ -31,7 +31,7 @@ export interface CollectionDeps {
   readonly store: Store
   readonly writer: EntityWriter
   readonly log: LogAt<'debug' | 'info' | 'warn'>
-  /** @param above a version that exists */
+  /** @param above the newest version of the record */
   readonly nextVersion: (above?: number) => number
   /** A lock over all instances; null for a single instance. */
   readonly exclusive: (<T>(key: string, work: () => Promise<T>) => Promise<T>) | null

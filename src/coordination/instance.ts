@@ -65,7 +65,7 @@ export async function joinInstances(
       self: dataDir.instanceId,
       dataDir,
       store,
-      /** An embedded database has no other instances. */
+      /** Whether the database is embedded, and so has no other instances. */
       isEmbedded,
       /** The state of this process alone, for what goes on while the shared state does not answer. */
       alone: createInProcessState({

@@ -61,10 +61,10 @@ interface SharedChangesDeps extends Pick<
 > {
   readonly wal: Wal
   readonly writer: Writer
-  /** The changes that the writer applies to its batches; the recovery of the WAL has filled it. */
+  /** The changes that the writer applies to its batches, as restored by the recovery of the WAL. */
   readonly pending: PendingChanges
   readonly pipeline: {
-    /** Appends a command to the WAL; its record is the place of the change. */
+    /** Appends a command to the WAL; the position of its record is that of the change. */
     appendCommand(command: SharedCommand): { readonly seq: number; readonly durable: Promise<void> }
   }
   readonly effects: ChangeEffects

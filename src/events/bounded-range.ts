@@ -27,18 +27,13 @@ export interface Counting {
 
 export type BoundedRange = ReturnType<typeof createBoundedRange>
 
-interface BoundedOptions {
-  readonly density: DensityReader
-  readonly windowMs: number
-}
-
 /**
  * Runs a query over the whole range and, when that takes too much time or memory, once more over
  * its newest part.
  *
  * @throws AppError dependency_unavailable when that takes too much as well
  */
-export function createBoundedRange({ density, windowMs }: BoundedOptions) {
+export function createBoundedRange(density: DensityReader, windowMs: number) {
   return async <Answer>(
     { filter, fromMs, toMs }: EventQuestion,
     signal: AbortSignal | undefined,

@@ -46,7 +46,7 @@ export type Events = ReturnType<typeof createEvents>
 interface EventSettings {
   readonly config: Pick<Config, 'dedupWindowSeconds'>
   readonly retention: Kept & { readonly cold: Pick<Cold, 'untilMs'> }
-  /** With at most this many matches of an index only the repeats of these are looked up (`few-matches.ts`). */
+  /** When an index finds at most this many matches, only their repeats are looked up (`few-matches.ts`). */
   readonly fewMatches?: number
 }
 
@@ -66,7 +66,7 @@ export function createEvents(
   const density = createDensityReader(store)
   const counter = createCounter({ store, retention, fewMatches })
   const windowMs = config.dedupWindowSeconds * 1000
-  const bounded = createBoundedRange({ density, windowMs })
+  const bounded = createBoundedRange(density, windowMs)
   const { get, counted, repeatsOf } = createEventReader(store)
   /** A page of events by time and id, newest first by default. Occurrences are those of the time range. */
   const page = async (query: EventQuery, signal?: AbortSignal): Promise<EventPage> => {

@@ -15,11 +15,6 @@ export interface CacheState {
   withLock<T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T>
 }
 
-export interface KpiCacheDeps {
-  readonly state: CacheState
-  readonly compute: () => Promise<ComputedKpis>
-}
-
 export interface KpiCache {
   /** The snapshot as JSON, at most 30 s old and never older than the last `invalidate`. */
   get(): Promise<string>
@@ -56,8 +51,8 @@ const isOfGeneration: Accepts = (entry, versions) => entry.generation === versio
 const isCurrent: Accepts = (entry, versions) =>
   entry.generation === versions.generation && entry.written === versions.written
 
-export function createKpiCache(deps: KpiCacheDeps): KpiCache {
-  const cache = new SharedCache(deps)
+export function createKpiCache(state: CacheState, compute: () => Promise<ComputedKpis>): KpiCache {
+  const cache = new SharedCache(state, compute)
   return {
     get: () => cache.load('get', isOfGeneration),
     current: () => cache.load('current', isCurrent),
@@ -74,7 +69,7 @@ class SharedCache {
   /** Whether an invalidation failed and is to be tried again before the next read. */
   #owesInvalidation = false
 
-  constructor({ state, compute }: KpiCacheDeps) {
+  constructor(state: CacheState, compute: () => Promise<ComputedKpis>) {
     this.#state = state
     this.#compute = compute
   }

@@ -7,13 +7,14 @@ import type { TemplateDirectory } from '../templates/directory.js'
 import { createKpiCache, type KpiCache } from './kpi-cache.js'
 import { readKpiCounts } from './kpi-counts.js'
 import { toKpiSnapshot } from './kpi-snapshot.js'
-import { createTemplateStats } from './template-stats.js'
+import type { TemplateStats } from './template-stats.js'
 
 interface KpiDeps extends Pick<Instance, 'store' | 'state' | 'replica'> {
   readonly directory: TemplateDirectory
   readonly sources: Sources
   readonly applications: Applications
   readonly records: WorkRecords
+  readonly templateStats: TemplateStats
   readonly insights: {
     /** 0..1; null while there is no recent snapshot. */
     mlHealth(): number | null
@@ -22,7 +23,7 @@ interface KpiDeps extends Pick<Instance, 'store' | 'state' | 'replica'> {
 
 /** The KPIs, computed from the rollups and the records. */
 export const createKpis = (deps: KpiDeps): KpiCache =>
-  createKpiCache({ state: deps.state, compute: () => computeKpis(deps) })
+  createKpiCache(deps.state, () => computeKpis(deps))
 
 async function computeKpis(deps: KpiDeps): Promise<ComputedKpis> {
   const { store, directory, applications, sources } = deps
@@ -36,7 +37,7 @@ async function computeKpis(deps: KpiDeps): Promise<ComputedKpis> {
       nowMs,
       sources: groups.flatMap((group) => group.sources),
     }),
-    createTemplateStats(store, directory).known(),
+    deps.templateStats.known(),
   ])
   const snapshot = toKpiSnapshot(counts, {
     applications: groups,

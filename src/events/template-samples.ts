@@ -8,8 +8,6 @@ import { toFilter } from './filter.js'
 const SAMPLED_MESSAGES = 1000
 const SHOWN_VALUES = 10
 
-export type TemplateSamples = ReturnType<typeof createTemplateSamples>
-
 /** Examples of a template: its newest events, and the most frequent values of its variables. */
 export function createTemplateSamples(templates: TemplateRegistry, events: Pick<Events, 'page'>) {
   /** The newest events of a template and of those merged into it. */

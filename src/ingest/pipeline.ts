@@ -116,7 +116,7 @@ export class Pipeline {
     this.#templates = new BlockTemplates(deps)
     this.#admission = new SourceAdmission(deps.sources)
     this.#queue = new FairQueue(deps.pool.workers)
-    this.#turns = new Turns(deps.pool.workers, TASK_MS)
+    this.#threads = new ThreadSlots(deps.pool.workers, TASK_MS)
     this.#bytes = new ByteShares(deps.config.pipelineMaxBytes)
     this.#last = { seq: deps.wal.waiting.at(-1)?.seq ?? 0, durable: Promise.resolve() }
   }

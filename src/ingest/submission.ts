@@ -53,7 +53,7 @@ export const toBody = (submission: Submission): BodyTask => ({
 /** The source of records that name none, when neither their request nor their key does. */
 export const DEFAULT_SOURCE = 'default'
 
-/** How the source of a message with an ingest key, or of one that is replayed, is registered. */
+/** How the source of a message with an ingest key, or of a replayed one, is registered. */
 export const PUSHED = { type: 'push', connector: 'custom', applicationId: null } as const
 
 /** The fields of a submission that the sender's key decides. */

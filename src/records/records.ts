@@ -50,12 +50,10 @@ export function createRecords({ entities, sources, applications, events, users }
       hasSource: (name) => sources.get(name) !== undefined,
     }),
     incidents,
-    savedViews: createSavedViews({
-      records: entities.collection<SavedView>('saved_view', SavedViewDoc),
-    }),
-    templateNotes: createTemplateNotes({
-      records: entities.collection<TemplateNotesRecord>('template_notes', TemplateNotesDoc),
-    }),
+    savedViews: createSavedViews(entities.collection<SavedView>('saved_view', SavedViewDoc)),
+    templateNotes: createTemplateNotes(
+      entities.collection<TemplateNotesRecord>('template_notes', TemplateNotesDoc),
+    ),
     tasks: createTasks({
       records: entities.collection<Task>('task', TaskDoc),
       hasUser,

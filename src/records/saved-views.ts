@@ -25,15 +25,10 @@ export interface Viewer {
   readonly maySetForAll: boolean
 }
 
-interface SavedViewDeps {
-  readonly records: Records<SavedView>
-  readonly nowMs?: () => number
-}
-
 export const MAX_SAVED_VIEWS = 200
 
 /** Every change may reject with `dependency_unavailable`. */
-export function createSavedViews({ records, nowMs = Date.now }: SavedViewDeps) {
+export function createSavedViews(records: Records<SavedView>, nowMs = Date.now) {
   const seen = ({ id }: Viewer): readonly SavedView[] =>
     records.list().filter(({ ownerId, fields }) => fields.is_for_all || ownerId === id)
   /** Unsets the previous default: a screen has one default view for each user and one for all. */

@@ -36,13 +36,8 @@ interface Described {
   readonly source: string
 }
 
-interface TemplateNotesDeps {
-  readonly records: Records<TemplateNotesRecord>
-  readonly nowMs?: () => number
-}
-
 /** Every change may reject with `dependency_unavailable`. */
-export function createTemplateNotes({ records, nowMs = Date.now }: TemplateNotesDeps) {
+export function createTemplateNotes(records: Records<TemplateNotesRecord>, nowMs = Date.now) {
   const change = async (
     { id, source }: Described,
     edit: (current: TemplateNotesRecord) => TemplateNotesRecord,

@@ -85,7 +85,7 @@ export function createRetention(deps: RetentionDeps) {
     sweep,
     cold,
     policy,
-    /** The part of MAX_DISK that can be held; null: no limit. */
+    /** The part of MAX_DISK that can be enforced; null for no limit. */
     maxDisk: limit,
     start: (): void => {
       rounds.start()

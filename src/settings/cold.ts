@@ -44,7 +44,7 @@ export const COLD_SETTINGS = {
 
 /** The bucket, and the folder in it. */
 export interface S3 {
-  /** Ends with a slash. */
+  /** The URL; ends with a slash. */
   readonly url: string
   readonly accessKeyId: string
   readonly secretAccessKey: string

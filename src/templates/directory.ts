@@ -7,7 +7,7 @@ export interface CorrectedPriorities {
   of(templateId: string): Priority | null
 }
 
-/** The templates for readers of rollups. Ids are 16 lower-case hex digits. */
+/** Looks templates up for readers of rollups. Ids are 16 lower-case hex digits. */
 export interface TemplateDirectory {
   /**
    * @returns the target into which `id` was merged, or the template itself; null when it is not

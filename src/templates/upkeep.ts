@@ -32,9 +32,9 @@ interface UpkeepDeps extends Pick<Instance, 'log' | 'metrics' | 'replica'> {
   readonly priorities: { readonly overrides: CorrectedPriorities }
   readonly pipeline: {
     adopt(rows: readonly TemplateRow[]): Promise<void>
-    /** Resolves when everything that was counted is in ClickHouse. */
+    /** Resolves when all occurrences so far are in ClickHouse. */
     settle(): Promise<void>
-    /** Drops the forgotten templates. */
+    /** Drops the forgotten templates and renumbers the others. */
     renumberTemplates(): Promise<void>
   }
 }

@@ -55,10 +55,10 @@ export interface BatchTarget {
   insert(table: RowTable, parts: readonly Uint8Array[], token: string): Promise<void>
   templates(rows: LogRecord['templates'], token: string): Promise<void>
   register(registrations: readonly Registration[]): Promise<void>
-  /** Registers a source that was deleted while newer rows of it waited. */
+  /** Registers a source again that was deleted while newer rows of it waited. */
   registerAgain(name: string): Promise<void>
   newToken(): string
-  readonly taken: TakenBatches
+  readonly taken: StoredBatches
   /** @returns the ids of the events that are stored */
   storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
   /** @returns the result for the caller who appended the command */
@@ -448,7 +448,7 @@ export class Writer {
     const isNew = recorded.token === this.#newToken
     this.#newToken = ''
     const insert = async (table: RowTable, token: string, all: readonly Piece[]): Promise<void> => {
-      const pieces = isNew ? all : await notTaken(table, token, all, this.#options.target.taken)
+      const pieces = isNew ? all : await notStored(table, token, all, this.#options.target.taken)
       if (pieces.length === 0) return
       const rows = pieces.map(({ bytes }) => bytes)
       await this.#options.target.insert(table, rows, token).catch((error: unknown) => {

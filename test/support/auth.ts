@@ -107,7 +107,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
     sessions,
     secondFactors,
     users,
-    savedViews: createSavedViews({ records: memoryRecords<SavedView>() }),
+    savedViews: createSavedViews(memoryRecords<SavedView>()),
     limiter,
     collectorPort: null,
     cookies: { secure: true, sameSite: 'Strict', ...lifetimes } as const,

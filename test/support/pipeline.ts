@@ -22,7 +22,7 @@ import type { LogRecord, Registration, Command } from '../../src/wal/record.js'
 import { Wal } from '../../src/wal/wal.js'
 import type { TemplateRegistry } from '../../src/templates/registry.js'
 import { createTemplateTables } from '../../src/templates/tables.js'
-import type { TakenBatches } from '../../src/writer/taken.js'
+import type { StoredBatches } from '../../src/writer/taken.js'
 import { Writer, type BatchTarget } from '../../src/writer/writer.js'
 import { quietLog } from './clickhouse.js'
 import { readNative } from './native.js'
@@ -68,9 +68,9 @@ function toRows(bytes: Uint8Array): readonly Row[] {
 export class RecordingTarget implements BatchTarget {
   readonly newToken = randomUUID
   /** Every token is known for ever. */
-  readonly taken: TakenBatches = {
+  readonly taken: StoredBatches = {
     later: async () => 0,
-    sourcesTaken: async () => new Set(),
+    sourcesStored: async () => new Set(),
     deadLettersAmong: async () => new Set(),
   }
   readonly calls: string[] = []

@@ -69,11 +69,11 @@ interface AccountDeps extends Pick<
 /** What every login works with. */
 interface Guarded extends AccountDeps {
   readonly limiter: Limiter
-  /** Null where no user is told of changes. */
+  /** Null when users are not told of changes by e-mail. */
   readonly mailer: Mailer | null
 }
 
-/** Opens users, logins and ingest keys, and creates the first of each. */
+/** Opens users, sessions and ingest keys, and creates the first user and key. */
 export async function openAccounts(parts: AccountDeps): Promise<Accounts> {
   const { config, entities, withLock, jwtSecret, log } = parts
   const { passwordLoginOnly: keptEmail } = config
@@ -202,7 +202,7 @@ const openLogins = (
   },
 })
 
-/** The instance that makes a change tells of it. */
+/** Sends the e-mails about changes of users. Only the instance that makes a change does so. */
 function tellOfChanges(users: Collection<User>, mailer: Mailer | null): void {
   users.onChange((change) => {
     if (change.origin === 'local')

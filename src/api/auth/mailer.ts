@@ -28,7 +28,7 @@ const WAITING = 1_000
 const ATTEMPTS = 8
 const RETRY = { baseMs: 2_000, maxMs: 300_000 }
 
-/** @returns null where no mail server is set */
+/** @returns null when no mail server is set */
 export function openMailer(config: Config, log: LogAt<'warn'>): Mailer | null {
   const smtp = openSmtp(config)
   return smtp === null ? null : createMailer({ smtp, log })

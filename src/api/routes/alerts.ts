@@ -68,7 +68,7 @@ export const alertRoutes = [
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params }, { alerts, announce }) => {
       const read = await alerts.read(params.alert_id)
-      announce('')
+      announce()
       return toAlertView(read)
     },
   }),
@@ -84,7 +84,7 @@ export const alertRoutes = [
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params, principal }, { alerts, announce }) => {
       const acknowledged = await alerts.acknowledge(params.alert_id, principal.userId)
-      announce('')
+      announce()
       return toAlertView(acknowledged)
     },
   }),
@@ -100,7 +100,7 @@ export const alertRoutes = [
     errors: ['dependency_unavailable'],
     handle: async (_, { alerts, announce }) => {
       const updated = await alerts.readAll()
-      announce('')
+      announce()
       return { updated }
     },
   }),

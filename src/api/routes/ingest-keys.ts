@@ -43,7 +43,7 @@ async function ensureSource(name: string, { sources, announce }: Services): Prom
     // The first message registered the source meanwhile.
     if (!(error instanceof AppError) || error.code !== 'source_already_exists') throw error
   })
-  announce(name)
+  announce()
 }
 
 export const ingestKeyRoutes = [

@@ -46,7 +46,7 @@ export const logDeletionRoutes = [
         q: filters.q,
         events: services.events,
       })
-      services.announce('')
+      services.announce()
       return deleted
     },
   }),

@@ -94,7 +94,7 @@ async function create(
     retentionDays: body.retention_days ?? null,
   })
   if (applicationId !== null) await services.applications.link(applicationId, source.name)
-  services.announce(source.name)
+  services.announce()
   return await view(source, services)
 }
 
@@ -118,7 +118,7 @@ async function change(
     ...(applicationId !== undefined && { applicationId }),
   })
   if (applicationId != null) await applications.link(applicationId, name)
-  services.announce(name)
+  services.announce()
   return await view(source, services)
 }
 
@@ -370,7 +370,7 @@ export const sourceRoutes = [
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params, query }, services) => {
       const source = await services.sources.change(params.name, { enabled: query.enabled })
-      services.announce(source.name)
+      services.announce()
       return await view(source, services)
     },
   }),
@@ -393,7 +393,7 @@ export const sourceRoutes = [
       if (services.sources.get(name) === undefined)
         throw new AppError('not_found', 'there is no such source', { details: { name } })
       const deleted = await services.deletions.deleteSources([name])
-      services.announce(name)
+      services.announce()
       return { name, deleted }
     },
   }),

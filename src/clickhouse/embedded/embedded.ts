@@ -23,7 +23,7 @@ export interface EmbeddedOptions {
   /** The data directory. It is created when missing, and one instance uses it at a time. */
   readonly dataDir: string
   readonly log: LogAt<'debug' | 'info' | 'warn'>
-  /** For other processes that connect. Absent: a free port of the loopback address, another at each launch. */
+  /** The HTTP port, set when other processes connect. Absent: another free port of the loopback address at each launch. */
   readonly httpPort?: number
   /** The port of the native protocol. Absent: none. */
   readonly tcpPort?: number

@@ -2,7 +2,7 @@ import { Value } from '@sinclair/typebox/value'
 import { test } from 'tap'
 import { groupsSql } from '../../../src/alerting/group-sql.js'
 import { planRule } from '../../../src/alerting/rule.js'
-import { checkedFields } from '../../../src/alerting/rules.js'
+import { checkedPlan } from '../../../src/alerting/rules.js'
 import { RuleFields } from '../../../src/alerting/rule-fields.js'
 
 const BASE = {
@@ -70,7 +70,7 @@ void test('a saved rule asks no more than a query may, and the clause beyond is 
     const details = { errors: [{ in: 'body', ...fault }] }
     let error: unknown = null
     try {
-      checkedFields(fieldsOf(change))
+      checkedPlan(fieldsOf(change))
     } catch (thrown) {
       error = thrown
     }
@@ -86,8 +86,8 @@ void test('a saved rule asks no more than a query may, and the clause beyond is 
   refused(ratio('/x(/ a'), { path: 'kind.part', position: 0, length: 4 })
   refused({ q: words(10), ...ratio(words(7, 'p')) }, { path: 'kind.part', position: 24, length: 3 })
   for (const q of [words(16), attributes(32), 'a* b*', 'source:b a* b* c*'])
-    t.equal(checkedFields(fieldsOf({ q })).q, q)
-  t.ok(checkedFields(fieldsOf({ q: words(10), ...ratio(words(6, 'p')) })))
+    t.equal(checkedPlan(fieldsOf({ q })).rule.fields.q, q)
+  t.ok(checkedPlan(fieldsOf({ q: words(10), ...ratio(words(6, 'p')) })))
   t.match(planOf({ ...BASE, q: words(17) }), { windowMs: 300_000 }, 'an earlier one is evaluated')
 })
 

@@ -56,7 +56,7 @@ function counting(state: CacheState) {
     if (seen.failure !== null) throw seen.failure
     return snapshotOf(stored)
   }
-  return { seen, compute, cache: createKpiCache({ state, compute }) }
+  return { seen, compute, cache: createKpiCache(state, compute) }
 }
 
 const events = async (json: Promise<string>): Promise<number> =>
@@ -66,7 +66,7 @@ void test('a snapshot is computed once for everyone', async (t) => {
   const state = createInProcessState({ onError: unexpected })
   t.teardown(() => state.close())
   const { seen, compute, cache } = counting(state)
-  const other = createKpiCache({ state, compute })
+  const other = createKpiCache(state, compute)
   const all = await Promise.all(
     Array.from({ length: 50 }, (_, i) => (i % 2 === 0 ? cache : other).get()),
   )
@@ -92,7 +92,7 @@ void test('nobody sees a snapshot from before an invalidation', async (t) => {
   const state = createInProcessState({ onError: unexpected })
   t.teardown(() => state.close())
   const { seen, compute, cache } = counting(state)
-  const other = createKpiCache({ state, compute })
+  const other = createKpiCache(state, compute)
   seen.stored = 10
   t.equal(await events(cache.get()), 10)
   await cache.noteWritten()
@@ -110,7 +110,7 @@ void test('instances take turns', async (t) => {
   const state = createInProcessState({ onError: unexpected })
   t.teardown(() => state.close())
   const { seen, compute, cache } = counting(state)
-  const caches = [cache, createKpiCache({ state, compute }), createKpiCache({ state, compute })]
+  const caches = [cache, createKpiCache(state, compute), createKpiCache(state, compute)]
   for (let round = 0; round < 5; round++) {
     await cache.noteWritten()
     await Promise.all(caches.map((each) => each.current()))

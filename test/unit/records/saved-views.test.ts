@@ -21,7 +21,7 @@ const view = {
 }
 
 function setUp(t: Parameters<typeof startApi>[0]) {
-  const savedViews = createSavedViews({ records: memoryRecords<SavedView>() })
+  const savedViews = createSavedViews(memoryRecords<SavedView>())
   return { ...startApi(t, savedViewRoutes, { savedViews, cursorKey: key }), savedViews }
 }
 
