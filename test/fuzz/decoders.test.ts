@@ -35,7 +35,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   readName: 'routes',
   readShown: 'routes',
   readSources: 'routes',
-  // what a person types into the page, for unit/alerting/quiet
+  // what a person types into the page, for unit/alerting/suppression
   parseMatchers: 'the page',
   // a signed token, or one that is looked up by its hash
   verifySocket: 'credentials',
