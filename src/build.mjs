@@ -17,7 +17,7 @@ import { fileURLToPath } from 'node:url'
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)))
 
-/** Written when a build has ended well. */
+/** Written when a build has succeeded. */
 const STAMP = 'build/.sources'
 /** The compiler's record of its last run. The compiler does not notice that outputs were deleted. */
 const MEMORY = 'build/.tsbuildinfo'
@@ -63,7 +63,7 @@ function build() {
   rmSync(STAMP, { force: true })
   if (!isWhole) rmSync(MEMORY, { force: true })
   if (kernel !== stamp.kernel) rmSync(KERNEL, { force: true })
-  // Nothing else is written for half a minute.
+  // The build prints nothing else for half a minute.
   if (process.argv.includes('--if-changed')) process.stderr.write('building the program …\n')
   const { status } = spawnSync('npm', ['run', '--silent', 'build:all'], { stdio: 'inherit' })
   if (status !== 0) process.exit(status ?? 1)

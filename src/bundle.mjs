@@ -1,6 +1,7 @@
 /**
- * Bundles the program and its worker threads into build/program. A start reads a few files in place of a thousand modules, and
- * takes two fifths of the CPU less. Tests and benches import the modules of build/src.
+ * Bundles the program and its worker threads into build/program. A start reads a few files instead
+ * of a thousand modules, and takes two fifths of the CPU less. Tests and benches import the modules
+ * of build/src.
  */
 import { readFileSync, rmSync } from 'node:fs'
 import { relative } from 'node:path'
@@ -38,7 +39,7 @@ await build({
   sourcesContent: false,
   legalComments: 'none',
   logLevel: 'warning',
-  // CommonJS packages ask for Node's own modules by `require`.
+  // CommonJS packages load Node's own modules by `require`.
   banner: {
     js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
   },

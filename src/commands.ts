@@ -32,7 +32,11 @@ interface CommandOptions extends Omit<AppOptions, 'uws'> {
   readonly callerDir: string
 }
 
-/** Runs a command of the operator beside or in place of the service. @throws Error saying why it failed */
+/**
+ * Runs a command of the operator while the service runs, or in its place.
+ *
+ * @throws Error with the reason of a failure
+ */
 export async function runCommand(command: CommandName, options: CommandOptions): Promise<void> {
   const { config, log, version, program, given, callerDir } = options
   const print = (text: string): void => void process.stdout.write(`${text}\n`)
@@ -97,10 +101,10 @@ async function verifyAudit(config: Config, print: (text: string) => void): Promi
 }
 
 /**
- * Changes an account: by way of the service that runs on the data directory, else by one that runs for this alone, on
- * any free ports of the loopback address.
+ * Changes an account: by the service that runs on the data directory, else by one that is started
+ * only for this, on any free ports of the loopback address.
  *
- * @param ask gives null when no service runs
+ * @param ask returns null when no service runs
  * @throws Error when there is no such user, or nothing to start
  */
 async function onAccounts<T>(

@@ -230,7 +230,7 @@ export type Config = {
   readonly [Name in keyof Settings]: ReturnType<Settings[Name]['parse']>
 }
 
-/** The settings for `--help`; a test holds the guide's table equal to it. */
+/** The settings for `--help`; a test compares them with the guide's table. */
 export const settingsHelp = (): readonly { env: string; fallback: string; doc: string }[] =>
   Object.values(SETTINGS).map(({ env, fallback, doc }) => ({ env, fallback, doc }))
 
@@ -252,7 +252,7 @@ function parseAll(env: Env): Config {
   return Object.fromEntries(values) as Config // each value comes from the parser under its key
 }
 
-/** Takes a problem if there is one. */
+/** Adds a problem if there is one. */
 type Refuse = (wrong: boolean, problem: string) => void
 
 function checkCombinations(config: Config, refuse: Refuse): void {
@@ -333,7 +333,7 @@ function checkProduction(config: Config, refuse: Refuse): void {
   refusePlaintext(config, refuse)
 }
 
-/** Passwords and events would cross the network readable. */
+/** Without TLS passwords and events would cross the network in plain text. */
 function refusePlaintext(config: Config, refuse: Refuse): void {
   if (config.allowPlaintext) return
   const { clickhouseUrl, clickhouseNodes, redisUrl, s3Url } = config

@@ -12,7 +12,10 @@ import { loadUws } from './http/uws.js'
 import { misspelled } from './lib/misspelled.js'
 import { createLog, type Log } from './telemetry/log.js'
 
-/** Requests in flight, unwritten rows and the shutdown of the embedded engine take less. */
+/**
+ * The time limit of a shutdown; requests in flight, unwritten rows and the embedded engine take
+ * less.
+ */
 const CLOSE_ALL_MS = 9_000
 
 const packageJson = JSON.parse(
@@ -33,7 +36,7 @@ async function start(config: Config, log: Log): Promise<Started> {
   const uws = loadUws(process.env)
   for (const [setting, port] of portsOf(config))
     if (port !== null) await checkPort(config.host, port, setting)
-  // Loaded here, so that a failure to load is reported in one line.
+  // The module is loaded here, so that a failure to load is reported in one line.
   const { openApp } = await import('./app.js')
   let made: Made = { admin: null, ingestKey: null }
   const onMade = (now: Made): void => {
@@ -51,11 +54,17 @@ async function start(config: Config, log: Log): Promise<Started> {
   }
 }
 
-/** With fewer the program does not load, or its ClickHouse can't open its tables. */
+/** With a lower limit the program does not load, or its ClickHouse can't open its tables. */
 const LEAST_OPEN_FILES = 256
-/** V8 reserves as much for a WebAssembly memory, and ends the process where it can't reserve what a thread needs. */
+/**
+ * The address space that V8 reserves for a WebAssembly memory; the process ends where it can't be
+ * reserved for a thread.
+ */
 const THREAD_ADDRESSES = 8 * 1024 ** 3
-/** The main thread, the miner, the encoder beyond `WORKERS`, and the rest of the process. */
+/**
+ * The memories of the main thread, the miner, the encoder beyond `WORKERS`, and the rest of the
+ * process.
+ */
 const OTHER_THREADS = 4
 
 function refuseLowLimits({ workers }: Config): void {
@@ -107,7 +116,7 @@ const checkPort = (host: string, port: number, setting: string): Promise<void> =
     probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve()))
   })
 
-/** The commands of an operator, with what each needs. */
+/** The commands of an operator, with their arguments. */
 const COMMANDS = {
   backup: {
     argument: 'DIR|s3:NAME',
@@ -155,11 +164,11 @@ function help(): string {
 }
 
 /**
- * Shuts down in order on the first SIGTERM or SIGINT, and exits at once on a second one. A process that is still
- * starting has acknowledged nothing, so it exits at once with its ClickHouse. The listeners are set first, because
- * process 1 of a container gets no signal without a listener.
+ * Shuts down in order on the first SIGTERM or SIGINT, and exits at once on a second one. A process
+ * that is still starting has acknowledged nothing, so it exits at once with its ClickHouse. The
+ * listeners are added first, because process 1 of a container gets no signal without a listener.
  *
- * @returns sets the running app
+ * @returns a function that sets the running app
  */
 function endOnSignals(log: Log): (running: App) => void {
   let running: App | null = null
@@ -194,7 +203,7 @@ const fatal = (error: unknown): never => {
   process.exit(1)
 }
 
-/** What the arguments ask for. */
+/** The action that the arguments select. */
 type Task =
   | { readonly kind: 'help' | 'version' | 'migrate' | 'start' | 'demo' }
   | { readonly kind: 'command'; readonly command: CommandName; readonly given: string }
@@ -208,7 +217,7 @@ const OPTIONS: Readonly<Record<string, Task>> = {
   '--demo': { kind: 'demo' },
 }
 
-/** @throws Error saying the usage */
+/** @throws Error with the usage */
 function toTask(args: readonly string[]): Task {
   const option = args.find((arg) => Object.hasOwn(OPTIONS, arg))
   if (option !== undefined) return OPTIONS[option] ?? { kind: 'help' }
@@ -221,7 +230,8 @@ function toTask(args: readonly string[]): Task {
 }
 
 async function main(): Promise<void> {
-  // Without a listener Node.js opens its inspector, which runs any code for whoever reaches its port.
+  // Without a listener Node.js opens its inspector, which runs any code that a client of its port
+  // sends.
   process.on('SIGUSR1', () => undefined)
   // Few objects survive a request, so parallel collection costs more than it saves (bench/NOTES.md).
   setFlagsFromString('--no-parallel-scavenge')
@@ -272,7 +282,7 @@ async function serve(config: Config, log: Log, isDemo: boolean): Promise<void> {
   if (isDemo) process.stdout.write(`${await fillDemo(config, running)}\n\n`)
 }
 
-/** @returns what a person reads about it */
+/** @returns its description for the operator */
 async function fillDemo(config: Config, { services, collectorPort }: App): Promise<string> {
   const { fillWithDemo } = await import('./demo/demo.js')
   const filled = await fillWithDemo(
@@ -299,7 +309,7 @@ async function fillDemo(config: Config, { services, collectorPort }: App): Promi
   ].join('\n')
 }
 
-/** The address of a port as a person of this machine opens it. */
+/** The address of a port for a browser on this machine. */
 const addressOf = (config: Config, port: number | null): string | null =>
   port === null ? null : `http://${shownHost(config)}:${port}`
 
@@ -308,7 +318,7 @@ function shownHost({ host }: Config): string {
   return isIPv6(shown) ? `[${shown}]` : shown
 }
 
-/** What a person reads when the program is ready. */
+/** The text that the program prints when it is ready. */
 function announcement(
   config: Config,
   { title, made, apiPort, collectorPort, listenerPorts }: Started,

@@ -1,6 +1,7 @@
 /**
- * Deletes what this platform and this Node.js never load from node_modules: the HTTP library's binaries for others, and
- * source maps. `--os=` and `--cpu=` name another platform. `npm ci` brings all of it back.
+ * Deletes files from node_modules that this platform and this Node.js never load: the HTTP
+ * library's binaries for others, and source maps. `--os=` and `--cpu=` name another platform. `npm
+ * ci` restores all of it.
  */
 import { readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,14 +1,15 @@
-/** Smaller buffers are not pooled: they are cheap to allocate and to collect. */
+/** Smaller buffers are not pooled, because they are cheap to allocate and to collect. */
 export const POOLED_FROM = 16 * 1024
 const SMALLEST = 64 * 1024
 const CLASSES = 10
 
 /**
- * A pool of shared buffers in size classes (powers of 2 from 64 KiB to 32 MiB), for bodies and tasks whose size is
- * known. Megabytes of memory outside the heap that are allocated for each body, or that move between threads, make
- * V8 collect every heap all the time: with the pool the service takes half of the CPU time (bench/flow/ingest.ts).
- * V8 does not count shared memory, so a buffer that is not released stays until a collection for other reasons.
- * `BlockPool` is the pool of memory whose size is known only when it is written.
+ * A pool of shared buffers in size classes (powers of 2 from 64 KiB to 32 MiB), for bodies and
+ * tasks whose size is known. Megabytes of memory outside the heap that are allocated for each body,
+ * or that move between threads, make V8 collect every heap all the time: with the pool the service
+ * takes half of the CPU time (bench/flow/ingest.ts). V8 does not count shared memory, so a buffer
+ * that is not released stays until a collection for other reasons. `BlockPool` is the pool of
+ * memory whose size is known only when it is written.
  */
 export class BufferPool {
   readonly #maxBytes: number

@@ -1,6 +1,7 @@
 /**
- * A limit of bytes in use that one owner can't use up: it may use twice as much as is free. Alone it gets two thirds, two
- * get two fifths each, and there is always room for one more (dynamic thresholds, Choudhury and Hahne, 1998).
+ * A limit of bytes in use that one owner can't exhaust: it may use twice as much as is free. A
+ * single owner gets two thirds, two get two fifths each, and some bytes are always free for one
+ * more (dynamic thresholds, Choudhury and Hahne, 1998).
  */
 export class ByteShares {
   readonly limitBytes: number

@@ -1,4 +1,4 @@
-/** Groups values by a key, in the order in which each key comes first. */
+/** Groups values by a key; the keys are in the order of their first value. */
 export function groupedBy<T>(all: readonly T[], keyOf: (one: T) => string): readonly [T, ...T[]][] {
   const groups = new Map<string, [T, ...T[]]>()
   for (const one of all) {

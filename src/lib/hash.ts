@@ -15,13 +15,15 @@ const SEED_LO = 0x5bd1e995
 const SEED_HI = 0x1b873593
 
 /**
- * The hash of 64 bits that everything in JavaScript uses: ids of templates, seeds of sources, signatures of templates
- * that came ready-made. It is not cryptographic: what a client could forge (tokens, keys, `dedup_key`) uses SHA-256.
+ * The hash of 64 bits of all JavaScript code: ids of templates, seeds of sources, signatures of
+ * templates that producers sent. It is not cryptographic: values that a client could forge (tokens,
+ * keys, `dedup_key`) use SHA-256.
  *
- * Three places have a hash of their own. The ingest kernel hashes messages and signatures eight bytes at a time with a
- * 64-bit multiplication, which JavaScript lacks (`wasm/assembly/hash.ts`). The masking of messages hashes each word
- * while it reads the word's bytes, with FNV-1a (`templates/scan.ts`). The weights of the priority model are stored
- * under FNV-1a buckets of their words (`priority/words.ts`), which another hash would make void.
+ * Three modules have a hash of their own. The ingest kernel hashes messages and signatures eight
+ * bytes at a time with a 64-bit multiplication, which JavaScript lacks (`wasm/assembly/hash.ts`).
+ * The masking of messages hashes each word while it reads the word's bytes, with FNV-1a
+ * (`templates/scan.ts`). The weights of the priority model are stored under FNV-1a buckets of their
+ * words (`priority/words.ts`), which another hash would invalidate.
  *
  * @param out receives two hashes of 32 bits; its content on entry is the seed
  * Source: the block and final mixing of MurmurHash3 (A. Appleby), run as two lanes with two sets of constants.
@@ -52,7 +54,7 @@ export function hashBytes(bytes: Uint8Array, start: number, end: number, out: In
 }
 
 const encoder = new TextEncoder()
-/** Room for the usual text, which costs less than an array of its own. */
+/** A reused array for texts of usual length, which is cheaper than one array for each text. */
 const room = new Uint8Array(4096)
 
 /** The hash of a text as two numbers of 32 bits, the same in every process. */
@@ -67,7 +69,7 @@ export function hashText(text: string, out: Int32Array): void {
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 const digits = (byte: number): string => HEX[byte & 0xff] ?? ''
-/** A tenth of the time of `toString(16)`, which the miner would spend on every miss. */
+/** It takes a tenth of the time of `toString(16)`, which matters on every miss of the miner. */
 const hex = (part: number): string =>
   digits(part >>> 24) + digits(part >>> 16) + digits(part >>> 8) + digits(part)
 

@@ -1,12 +1,12 @@
 import { closestMatch } from 'leven'
 
-/** A variable of the environment that is no setting, and the setting that was probably meant. */
+/** An environment variable that is not a setting, and the setting that was probably meant. */
 export interface Misspelled {
   readonly variable: string
   readonly setting: string
 }
 
-/** Finds variables that differ little from a setting; their values have no effect. */
+/** Finds environment variables whose names resemble a setting; they have no effect. */
 export function misspelled(
   variables: readonly string[],
   settings: readonly string[],
@@ -26,7 +26,7 @@ export const nearestOf = (
   distance: number,
 ): string | undefined => closestMatch(text, names, { maxDistance: distance })
 
-/** Shorter names are near to many variables of other programs. */
+/** The minimum length: shorter names resemble many variables of other programs. */
 const LEAST_LETTERS = 6
 
 function nearestTo(variable: string, names: readonly string[]): string | undefined {
@@ -36,7 +36,8 @@ function nearestTo(variable: string, names: readonly string[]): string | undefin
   const words = (name: string): string => name.split('_').toSorted().join('_')
   return names.find(
     (name) =>
-      // A part of a name, such as DEDUP_WINDOW, and a name with an addition, such as JWT_SECRET_FILE.
+      // This finds a prefix of a name, such as DEDUP_WINDOW, and a name with a suffix, such as
+      // JWT_SECRET_FILE.
       (variable.includes('_') && name.startsWith(`${variable}_`)) ||
       (name.includes('_') && variable.startsWith(`${name}_`)) ||
       words(variable) === words(name),

@@ -7,7 +7,10 @@ import { getPriority, setPriority } from 'node:os'
 export const NICE_INCREMENT = 5
 const NICEST = 19
 
-/** Makes the calling thread nicer, and those that it starts later; on macOS the whole process. */
+/**
+ * Raises the nice value of the calling thread and of threads that it starts later; on macOS of the
+ * whole process.
+ */
 export function beNice(): void {
   setPriority(Math.min(getPriority() + NICE_INCREMENT, NICEST))
 }

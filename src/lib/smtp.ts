@@ -11,7 +11,7 @@ export interface Mail {
 
 export interface Smtp {
   readonly from: string
-  /** Rejects where the server does not take it. */
+  /** @throws when the server does not accept the message */
   readonly send: (mail: Mail) => Promise<void>
   readonly close: () => void
 }
@@ -43,7 +43,8 @@ export function createSmtp({ url, from, requireTls }: SmtpSettings): Smtp {
   return {
     from,
     async send({ to, references, ...mail }) {
-      // As an object an address is not parsed, so that it is one address whatever characters it has.
+      // An address in an object is not parsed, so it stays a single address whatever characters it
+      // has.
       const addresses = to.map((address) => ({ name: '', address }))
       const thread = references === undefined ? {} : { inReplyTo: references, references }
       await transport.sendMail({ from, to: addresses, ...mail, ...thread })
@@ -52,10 +53,10 @@ export function createSmtp({ url, from, requireTls }: SmtpSettings): Smtp {
   }
 }
 
-/** Whether a server needs no TLS: it is this machine, or plain text is allowed. */
-const requiresTls = (url: string, allowPlaintext: boolean): boolean =>
+/** Whether a server may be used without TLS: it is this machine, or plain text is allowed. */
+export const requiresTls = (url: string, allowPlaintext: boolean): boolean =>
   !allowPlaintext && !/^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(new URL(url).hostname)
 
-/** Whether the mail server refuses the message for good. */
+/** Whether the mail server refused the message permanently. */
 export const isRefused = (error: unknown): boolean =>
   error instanceof Error && 'responseCode' in error && Number(error.responseCode) >= 500

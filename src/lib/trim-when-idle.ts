@@ -9,11 +9,12 @@ interface Pool {
 }
 
 /**
- * Gives the free buffers of pools back to the system when nothing comes in. A buffer is freed by the next garbage collection,
- * and V8 makes none while nothing is allocated, so one is asked for. It blocks the thread for about 50 ms, once in each rest.
+ * Returns the free buffers of pools to the system when no buffer is used. A buffer is freed by the
+ * next garbage collection, and V8 runs none while nothing is allocated, so this forces one. It
+ * blocks the thread for about 50 ms, once in each idle time.
  *
- * @param restMs time without a buffer being taken, after which they are given back
- * @returns a function that ends it
+ * @param restMs the time without an acquired buffer after which the free ones are returned
+ * @returns a function that stops it
  */
 export function trimWhenIdle(pools: readonly Pool[], restMs: number): () => void {
   setFlagsFromString('--expose-gc')

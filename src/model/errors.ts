@@ -1,4 +1,6 @@
-/** Every error that is sent to clients, by code. `retry` means that the same request may succeed later. */
+/**
+ * Every error that clients receive, by code. `retry` means that the same request may succeed later.
+ */
 export const ERRORS = {
   bad_request: { status: 400, retry: false },
   invalid_payload: { status: 400, retry: false },

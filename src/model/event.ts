@@ -48,7 +48,10 @@ export interface CanonicalEvent {
   readonly dedupKey: string
   /** The producer's template (OpenTelemetry `log.record.template`); '' for none. */
   readonly template: string
-  /** What an exception beside the message says; a search finds its words. It is stored as tags. '' for none. */
+  /**
+   * The text of an exception beside the message, whose words a search finds; it is stored as tags.
+   * '' for none.
+   */
   readonly exception: string
 }
 
@@ -100,9 +103,12 @@ export interface DecodeContext {
   readonly source: string | null
   /** The source of records that name none. */
   readonly defaultSource: string
-  /** The source that the request names, before those that only its protocol names; '' for none. */
+  /**
+   * The source that the request names; it takes precedence over one that only the protocol names.
+   * '' for none.
+   */
   readonly requestSource: string
-  /** What a protocol's parser reads of the request, as a query string. */
+  /** The request's parameters for the parser of its protocol, as a query string. */
   readonly params: string
   readonly maxMessageBytes: number
   /** More rows are a parse error; Infinity for `/ingest`, whose limit is in bytes. */

@@ -13,7 +13,10 @@ export const isRise = (kind: AnomalyKind): boolean => kind === 'spike' || kind =
 export const ANOMALY_STATES = ['ongoing', 'over'] as const
 export type AnomalyState = (typeof ANOMALY_STATES)[number]
 
-/** A span of hours whose occurrences the past does not explain. Times are ms since 1970. */
+/**
+ * A span of hours whose counts differ significantly from the expected ones. Times are ms since
+ * 1970.
+ */
 export interface InsightAnomaly {
   /** 16 hex digits. */
   readonly id: string
@@ -22,7 +25,10 @@ export interface InsightAnomaly {
   readonly state: AnomalyState
   /** '' for all sources. */
   readonly source: string
-  /** A severity's own; for a source or template, the severity of most of its occurrences, if there is one. */
+  /**
+   * The severity of the series; for a source or template, the severity of most of its occurrences,
+   * if there is one.
+   */
   readonly severity: Severity | null
   /** 16 hex digits. */
   readonly templateId: string | null
@@ -36,9 +42,15 @@ export interface InsightAnomaly {
   /** The 99 % interval of occurrences. */
   readonly expectedLeast: number
   readonly expectedMost: number
-  /** Standard deviations of a normal distribution that are as unlikely, at most 50. */
+  /**
+   * The deviation from the expected count, as standard deviations of a normal distribution; at most
+   * 50.
+   */
   readonly score: number
-  /** How much it matters: how sure, how large and how severe it and its group are. */
+  /**
+   * The importance: the score times factors for the severity, scope and duration of the anomaly and
+   * its group.
+   */
   readonly gravity: number
   /** Id of the leader of its anomaly group; null for a leader. */
   readonly partOf: string | null
@@ -70,7 +82,7 @@ export interface ForecastHour {
 }
 
 export interface Forecast {
-  /** Empty with less than four days to learn from. */
+  /** Empty when the history has less than four days. */
   readonly hours: readonly ForecastHour[]
   /** Share of the last days' hours within the intervals of their forecasts; null with too few days. */
   readonly coverage: number | null
@@ -87,7 +99,7 @@ export interface Contribution {
   readonly explains: number
   readonly shareBefore: number
   readonly shareDuring: number
-  /** Whether there are notably more errors of it, where errors are counted apart. */
+  /** Whether its errors increased notably, where errors are counted separately. */
   readonly hasMoreErrors: boolean
 }
 
@@ -110,7 +122,7 @@ export interface Correlation extends Explanation {
   readonly alsoAffected: readonly { readonly source: string; readonly anomalyId: string }[]
 }
 
-/** How far priorities and templates can be trusted; shares are 0..1. */
+/** The accuracy of priorities and templates; shares are 0..1. */
 export interface MlHealth {
   readonly score: number
   /** Hours since the last one with occurrences below P1. */
@@ -132,10 +144,10 @@ export const LEARNED = [
   'forecast',
 ] as const
 
-/** What a run can't find yet, because no source has sent for long enough. */
+/** Results that a run can't compute yet, because the history of every source is too short. */
 export interface Learning {
   readonly finds: (typeof LEARNED)[number]
-  /** When the oldest source will have; null before the first event. */
+  /** The time from which the history of the oldest source suffices; null before the first event. */
   readonly fromMs: number | null
 }
 

@@ -1,4 +1,4 @@
-/** Each role may what the one before it may, and more. */
+/** The roles in ascending order: each has all rights of the one before it. */
 export const ROLES = ['viewer', 'manager', 'admin', 'superadmin'] as const
 export type Role = (typeof ROLES)[number]
 

@@ -4,7 +4,7 @@ import { nameOf } from './schemas.js'
 
 const SAVED_VIEW_SCREENS = ['explore', 'live', 'templates'] as const
 
-/** What a view is used as: it is opened, or drawn as a panel. */
+/** The use of a view: it is opened, or drawn as a panel of a dashboard. */
 const SAVED_VIEW_KINDS = ['view', 'series', 'top', 'number', 'table'] as const
 
 const literals = <T extends string>(values: readonly T[]) =>

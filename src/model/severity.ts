@@ -85,7 +85,7 @@ const NUMBER_SCALES = {
     ],
     last: 24,
   },
-  /** Custom levels between the tens (35, 45) belong to the ten below. */
+  /** Custom levels between multiples of ten (35, 45) belong to the multiple below. */
   pino: {
     steps: [
       [1, 'DEBUG'],
@@ -136,15 +136,16 @@ export type SeverityScale = keyof typeof NUMBER_SCALES
 const BY_SPELLING: ReadonlyMap<string, Severity> = indexSpellings()
 
 /**
- * Parses a level field in any common spelling. Case, surrounding blanks and `[]<>:`, the colours of terminals, the digit of an
- * OpenTelemetry short name (`WARN2`), and how far a level of Go's slog is from one with a name (`ERROR+2`), are ignored.
+ * Parses a level field in any common spelling. Case, surrounding blanks and `[]<>:`, the colours of
+ * terminals, the digit of an OpenTelemetry short name (`WARN2`), and the offset of a level of Go's
+ * slog (`ERROR+2`), are ignored.
  *
  * @returns null for an empty, unknown or numeric text
  */
 export function parseSeverity(text: string): Severity | null {
   const known = BY_SPELLING.get(text)
   if (known !== undefined) return known
-  // Longer than any spelling with its brackets: a message in the wrong field.
+  // A text that is longer than any spelling with its brackets is a message in the wrong field.
   if (text.length > 32) return null
   const bare = bareSpelling(text)
   return BY_SPELLING.get(bare) ?? BY_SPELLING.get(bare.replace(OFFSET, '')) ?? null

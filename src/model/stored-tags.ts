@@ -1,7 +1,8 @@
 /**
- * The tags of an event are stored as attributes: every value by its path, the names that lead to it joined by dots. The paths
- * are one text and the values, as JSON, another, each with a delimiter between; the events of a source have few different
- * texts of paths. What can't be asked for, and whatever the attributes do not give back byte for byte, is stored as JSON too.
+ * The tags of an event are stored as attributes: every value by its path, the names that lead to it
+ * joined by dots. The paths are one text and the values, as JSON, another, each with a delimiter
+ * between; the events of a source have few different texts of paths. Tags that are not searchable,
+ * or that the attributes do not restore byte for byte, are stored as JSON too.
  *
  * - The items of a list are values of the list's path, and null is no value.
  * - A text that is a number has its shortest form as a further value (`5e2`: `500`), so that equal numbers have an equal text.
@@ -11,9 +12,9 @@ import { DELIMITER } from './stored-message.js'
 export interface StoredTags {
   readonly names: string
   readonly values: string
-  /** The JSON; '' when names and values give it. */
+  /** The JSON; '' when it is restored from names and values. */
   readonly text: string
-  /** The values that are beyond the bounds. */
+  /** The number of values beyond the limits. */
   readonly leftOut: number
 }
 
@@ -21,7 +22,7 @@ const MAX_ATTRIBUTES = 256
 const MAX_NAME_CHARS = 128
 const MAX_VALUE_BYTES = 1024
 
-/** What JSON escapes in a name. */
+/** The characters of a name that JSON escapes. */
 // oxlint-disable-next-line no-control-regex -- control characters are meant
 const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/
 
@@ -44,7 +45,7 @@ class AttributeList {
   readonly #names: string[] = []
   #count = 0
   readonly #values: string[] = []
-  /** Whether names and values give the JSON. */
+  /** Whether the JSON can be restored from names and values. */
   #isWhole = true
   #leftOut = 0
 

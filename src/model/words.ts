@@ -12,7 +12,7 @@ const unspaced = SCRIPTS.map((script) => `\\p{Script=${script}}`).join('') + LON
 const WORDS = new RegExp(`[${unspaced}]+|[[\\p{L}\\p{N}]--[${unspaced}]]+`, 'gv')
 const IS_UNSPACED = new RegExp(`^[${unspaced}]`, 'v')
 
-/** Splits a text into its words in lower case; they are what the column `search_words` holds. */
+/** Splits a text into its words in lower case, the content of the column `search_words`. */
 export const toWords = (text: string): readonly string[] => text.toLowerCase().match(WORDS) ?? []
 
 /** Whether a text begins with a character of a script that puts no blanks between words, such as Chinese. */
