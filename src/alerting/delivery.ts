@@ -201,7 +201,7 @@ export class Deliveries {
       const { everyMs } = this.#repetitionOf(transition, channelId)
       repeats.set(channelId, repeatsUntil(transition, everyMs, nowMs))
     }
-    // A channel that was added is told of an acknowledgement too.
+    // A channel that was added is notified of an acknowledgement too.
     const isAcknowledged = !isChanged && this.#deps.isAcknowledged(alertId)
     this.#firing.set(alertId, { transition, repeats, isAcknowledged })
   }

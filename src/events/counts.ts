@@ -2,7 +2,8 @@
  * Counts the occurrences or the events of a time range by one field and by steps of time. All values are counted; the most
  * frequent ones are returned, with the sums over all. Nothing is sampled.
  *
- * The rollups answer when they count by all that is asked for (`rollup-rows.ts`), else the events do (`occurrences.ts`).
+ * The rollups answer when they count by all requested fields (`rollup-rows.ts`), else the events do
+ * (`occurrences.ts`).
  */
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
@@ -128,7 +129,10 @@ export function createCounter({ store, retention, fewMatches }: CountOptions) {
     return occurrenceRows(question, { found, expressions, places })
   }
 
-  /** The rows of a rollup that counts by what is asked for, from `sinceMs` on, and those of the events of before; null when none does. */
+  /**
+   * The rows of a rollup that counts by the requested fields, from `sinceMs` on, and those of the
+   * events before it; null when none does.
+   */
   const rolledUpRows = (
     question: RangeQuestion,
     by: CountBy,
@@ -151,7 +155,10 @@ export function createCounter({ store, retention, fewMatches }: CountOptions) {
     return await ask(store, { rows, by }, options)
   }
 
-  /** Counts of a time when events may be gone already; null when no rollup counts by what is asked for. */
+  /**
+   * Counts of a time when events may be gone already; null when no rollup counts by the requested
+   * fields.
+   */
   const rolledUpCounts = async (
     question: RangeQuestion,
     by: CountBy,

@@ -34,7 +34,7 @@ export interface Format {
 }
 
 export interface LinePart {
-  /** Whole lines, valid until the next part is asked for. */
+  /** Whole lines, valid until the next part is requested. */
   readonly bytes: Uint8Array
   readonly rows: number
 }

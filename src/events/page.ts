@@ -32,7 +32,7 @@ export interface EventQuery {
   readonly fromMs: number
   /** Exclusive; null for no bound. */
   readonly toMs: number | null
-  /** The events beyond this one in the order that is asked for. */
+  /** The events after this one in the requested order. */
   readonly after: EventPosition | null
   /** Default: the newest first. */
   readonly order?: Order
@@ -52,7 +52,7 @@ const SHORT_PAGE = 101
 
 export interface EventPage {
   readonly events: readonly ListedEvent[]
-  /** Whether there are fewer events than were asked for because of the bytes of their texts. */
+  /** Whether there are fewer events than requested because of the bytes of their texts. */
   readonly isCut: boolean
 }
 

@@ -55,13 +55,13 @@ export function hashBytes(bytes: Uint8Array, start: number, end: number, out: In
 
 const encoder = new TextEncoder()
 /** A reused array for texts of usual length, which is cheaper than one array for each text. */
-const room = new Uint8Array(4096)
+const scratch = new Uint8Array(4096)
 
 /** The hash of a text as two numbers of 32 bits, the same in every process. */
 export function hashText(text: string, out: Int32Array): void {
   // A character has three bytes at most.
-  const bytes = text.length * 3 > room.length ? encoder.encode(text) : room
-  const end = bytes === room ? encoder.encodeInto(text, room).written : bytes.length
+  const bytes = text.length * 3 > scratch.length ? encoder.encode(text) : scratch
+  const end = bytes === scratch ? encoder.encodeInto(text, scratch).written : bytes.length
   out[0] = SEED_LO
   out[1] = SEED_HI
   hashBytes(bytes, 0, end, out)

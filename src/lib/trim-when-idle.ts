@@ -13,24 +13,24 @@ interface Pool {
  * next garbage collection, and V8 runs none while nothing is allocated, so this forces one. It
  * blocks the thread for about 50 ms, once in each idle time.
  *
- * @param restMs the time without an acquired buffer after which the free ones are returned
+ * @param idleMs the time without an acquired buffer after which the free ones are returned
  * @returns a function that stops it
  */
-export function trimWhenIdle(pools: readonly Pool[], restMs: number): () => void {
+export function trimWhenIdle(pools: readonly Pool[], idleMs: number): () => void {
   setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void // what the flag makes global
+  const collect = runInNewContext('gc') as () => void // the flag defines it
   const acquiresOf = (): number => pools.reduce((sum, { acquires }) => sum + acquires, 0)
   let before = 0
   let isTrimmed = false
   const timer = setInterval(() => {
     const acquires = acquiresOf()
-    const isAtRest = acquires === before
+    const isIdle = acquires === before
     before = acquires
-    if (isAtRest && !isTrimmed) {
+    if (isIdle && !isTrimmed) {
       for (const pool of pools) pool.trim()
       collect()
     }
-    isTrimmed = isAtRest
-  }, restMs).unref()
+    isTrimmed = isIdle
+  }, idleMs).unref()
   return () => clearInterval(timer)
 }

@@ -11,7 +11,7 @@ import { sameLayout, VALUE } from './template-text.js'
 export interface TemplateNumbers {
   /** @returns 0 at the limit of templates */
   create(source: string, message: MaskedMessage): number
-  /** @returns the number of the template that was born with this text, 0 for none */
+  /** @returns the number of the template that was created with this text, 0 for none */
   find(source: string, message: MaskedMessage): number
   template(no: number): Template
   root(no: number): Template
@@ -186,7 +186,9 @@ export class SourceTemplates {
     return true
   }
 
-  /** The template that was born with this text on any instance, if it still covers the message. */
+  /**
+   * The template that was created with this text on any instance, if it still covers the message.
+   */
   #bornAs(message: MaskedMessage): Template | null {
     const no = this.#numbers.find(this.#name, message)
     if (no === 0) return null

@@ -63,7 +63,7 @@ export function createTemplateUpkeep(deps: UpkeepDeps) {
   }
 
   /**
-   * Forgets templates of crowded sources that were born before `bornBeforeMs` and occurred only
+   * Forgets templates of crowded sources that were created before `bornBeforeMs` and occurred only
    * once.
    */
   const forgetRare = async (bornBeforeMs: number): Promise<void> => {

@@ -3,9 +3,10 @@
  *
  * begin ─the browser goes to the provider, with a sealed cookie─▶ the provider ─code─▶ finish ─▶ an identity
  *
- * The cookie holds what the answer is checked against: the provider, state, nonce and the verifier of PKCE. It is good for ten
- * minutes and once. Each provider has a redirect URI of its own, built from PUBLIC_URL and never from what a client sends. Requests
- * go to the issuer that the operator names and to the addresses in its discovery document, by https unless the issuer is http.
+ * The cookie holds what the answer is checked against: the provider, state, nonce and the verifier
+ * of PKCE. It is valid for ten minutes and once. Each provider has a redirect URI of its own, built
+ * from PUBLIC_URL and never from what a client sends. Requests go to the issuer that the operator
+ * names and to the addresses in its discovery document, by https unless the issuer is http.
  */
 
 import * as client from 'openid-client'

@@ -21,7 +21,7 @@ export interface OwnSockets {
   countFiles(): number
   /** The accepted connections of a listener, each with the port of its client. */
   connectionsOf(listener: Listener): readonly { readonly file: number; readonly peer: number }[]
-  /** Ends a connection; whoever reads from it sees its end and closes it. */
+  /** Ends a connection; its reader sees the end and closes it. */
   shutDown(file: number): void
 }
 

@@ -142,7 +142,7 @@ function refusal(head: RequestHead): Reply {
 
 /**
  * Answers requests for acknowledgement. An id is given out only for durable events, so every id
- * that is asked for is acknowledged, including those that another instance gave out, or this one
+ * that is queried is acknowledged, including those that another instance gave out, or this one
  * before a restart. Otherwise their client would send the events again.
  */
 function createReplies() {

@@ -168,7 +168,10 @@ const SET_UP = [
   '/_plugins/_ism/policies/{name}',
 ]
 
-/** HEAD says that the object is missing: the client then creates it, which is acknowledged. */
+/**
+ * A client creates every object that is reported as missing, so all objects are reported as
+ * existing.
+ */
 const isThere = ({ method }: HttpRequest): Reply =>
   method === 'HEAD' ? { status: 404, headers: PRODUCT, body: '' } : ok({})
 
