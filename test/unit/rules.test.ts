@@ -218,3 +218,21 @@ void test('signals of tests name a process', async (t) => {
   )
   t.same(senders, ['support/signals.ts'], '0 would be whoever runs the tests')
 })
+
+void test('no line of the log has a field twice', async (t) => {
+  const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+  const calls = files
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) => [
+      ...readFileSync(join(root, 'src', file), 'utf8').matchAll(
+        /\blog\.(?:debug|info|warn|error|fatal)\(\s*(\{[^{}]*\})/g,
+      ),
+    ])
+  const all = calls.map(([, fields = '']) => fields)
+  t.ok(all.length > 50, `${all.length} calls`)
+  t.same(
+    all.filter((fields) => /[{,]\s*(?:pid|level|time|msg)\b/.test(fields)),
+    [],
+    'the log itself adds these',
+  )
+})

@@ -191,7 +191,7 @@ class Supervisor implements Embedded {
     const engine = this.#engine
     if (engine === null || (await engine.endGently(this.#connect()))) return
     this.#options.log.warn(
-      { pid: engine.pid },
+      { enginePid: engine.pid },
       'the embedded clickhouse did not end, and was killed',
     )
   }
@@ -301,7 +301,7 @@ class Supervisor implements Embedded {
     if (!hung) return
     if (this.#state === 'stopped') return
     this.#options.log.warn(
-      { pid: engine.pid },
+      { enginePid: engine.pid },
       'the embedded clickhouse does not answer, and is killed',
     )
     await engine.kill()
@@ -311,7 +311,7 @@ class Supervisor implements Embedded {
     this.#engine = null
     if (this.#state === 'stopped') return
     this.#options.log.warn(
-      { pid: engine.pid, reason },
+      { enginePid: engine.pid, reason },
       'the embedded clickhouse ended unexpectedly',
     )
     if (performance.now() - engine.startedAtMs > HEALTHY_AFTER_MS) this.#failures = 0
