@@ -14,7 +14,13 @@ import { createDiskLimit, diskOf, heldLimit, usedShareOf, type DiskLimit } from 
 import { createPartitions, endOf, toDay, type Partition, type Partitions } from './partitions.js'
 import { createRetentionPolicy, type RetentionPolicy } from './policy.js'
 import { createRounds, type Rounds } from './rounds.js'
-import { createSweep, RETENTION_ID, RetentionDoc, type RetentionRecord } from './sweep.js'
+import {
+  createSweep,
+  goneUntilMs,
+  RETENTION_ID,
+  RetentionDoc,
+  type RetentionRecord,
+} from './sweep.js'
 
 interface RetentionDeps extends Pick<
   Instance,
@@ -90,7 +96,8 @@ export function createRetention(deps: RetentionDeps) {
     start: (): void => {
       rounds.start()
       disk.start()
-      cold.start()
+      // An embedded ClickHouse without S3_URL has no such disk.
+      if (dir === null || checkS3 !== null) cold.start()
     },
     /**
      * A warning for operators: days were dropped for the disk, or cold storage does not answer;
@@ -117,7 +124,7 @@ export function createRetention(deps: RetentionDeps) {
     ): number =>
       Math.max(
         Date.now() - policy.shortestDays(sources, severities) * DAY_MS,
-        records.get(RETENTION_ID)?.droppedMs ?? 0,
+        goneUntilMs(records.get(RETENTION_ID), severities),
       ),
   }
 }

@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util'
 import { Type, type Static } from '@sinclair/typebox'
 
 import type { Collection } from '../coordination/collection.js'
+import { SEVERITIES, type Severity } from '../model/event.js'
 import { DAY_MS } from '../model/time.js'
 import { endOf, toDay, type Group, type Partition, type Partitions } from './partitions.js'
 import type { RetentionPolicy } from './policy.js'
@@ -28,13 +30,27 @@ export const RetentionDoc = Type.Object({
   droppedMs: Type.Optional(Type.Number()),
   /** The day that was dropped last for the disk, and when. */
   lastDrop: Type.Optional(Type.Object({ dayMs: Type.Number(), atMs: Type.Number() })),
+  /** The shortest retention of each severity, of any source, under the policy of the last run. */
+  shortestDays: Type.Optional(Type.Record(Type.String(), Type.Number())),
+  /** By severity: what arrived before may be gone under an earlier policy. */
+  goneMs: Type.Optional(Type.Record(Type.String(), Type.Number())),
 })
 export type RetentionRecord = Readonly<Static<typeof RetentionDoc>>
 
 /** The id of the one record. */
 export const RETENTION_ID = 'retention'
 
-/** The most groups that one statement deletes; the next run continues. */
+/** @returns the time of arrival before which events of these severities may be gone, whatever their retention is now; null stands for all */
+export const goneUntilMs = (
+  record: RetentionRecord | null,
+  severities: readonly Severity[] | null,
+): number =>
+  Math.max(
+    record?.droppedMs ?? 0,
+    ...(severities ?? SEVERITIES).map((severity) => record?.goneMs?.[severity] ?? 0),
+  )
+
+/** Groups that are deleted by one statement; the next run goes on. */
 const GROUPS_AT_ONCE = 1_000
 
 interface SweepDeps {
@@ -52,6 +68,9 @@ export interface Dropped {
   readonly rows: number | null
 }
 
+const bySeverity = (of: (severity: Severity) => number): Readonly<Record<string, number>> =>
+  Object.fromEntries(SEVERITIES.map((severity) => [severity, of(severity)]))
+
 export function createSweep({ policy, partitions, records, onDropped }: SweepDeps) {
   /** The day and the policy of the last reading of groups. */
   let readFor = ''
@@ -59,11 +78,24 @@ export function createSweep({ policy, partitions, records, onDropped }: SweepDep
   /** @returns the time until which partitions may hold rows of other classes */
   const noteChange = async (nowMs: number): Promise<number> => {
     const fingerprint = policy.fingerprint()
+    const shortestDays = bySeverity((severity) => policy.shortestDays(null, [severity]))
     const known = records.get(RETENTION_ID)
-    if (known !== null && known.fingerprint === fingerprint) return known.changedAtMs
-    if (known === null && fingerprint === null) return 0
-    await records.update(RETENTION_ID, (now) => ({ ...now, fingerprint, changedAtMs: nowMs }))
-    return nowMs
+    const changedAtMs = (known?.fingerprint ?? null) === fingerprint ? known?.changedAtMs : nowMs
+    const before = known?.shortestDays
+    const isNoted = changedAtMs === known?.changedAtMs && isDeepStrictEqual(before, shortestDays)
+    if (known !== null && isNoted) return known.changedAtMs
+    // What was dropped until now does not come back with a longer retention.
+    const goneMs = bySeverity((severity) =>
+      Math.max(known?.goneMs?.[severity] ?? 0, nowMs - (before?.[severity] ?? Infinity) * DAY_MS),
+    )
+    await records.update(RETENTION_ID, (now) => ({
+      ...now,
+      fingerprint,
+      changedAtMs: changedAtMs ?? 0,
+      shortestDays,
+      goneMs,
+    }))
+    return changedAtMs ?? 0
   }
 
   const daysOf = (partition: Partition, { source, severity }: Group): number => {
@@ -99,7 +131,9 @@ export function createSweep({ policy, partitions, records, onDropped }: SweepDep
     const reading = `${Math.floor(nowMs / DAY_MS)} ${policy.fingerprint() ?? ''}`
     const isReadingDue = reading !== readFor
     let isUnfinished = false
-    for (const partition of await partitions.list()) {
+    // What is on S3 comes last: while S3 is away, the first that has to be read there ends the run.
+    const localFirst = (await partitions.list()).toSorted((a, b) => a.coldBytes - b.coldBytes)
+    for (const partition of localFirst) {
       const ageDays = (nowMs - endOf(partition)) / DAY_MS
       if (ageDays < shortest) continue
       const { keptDays, dayMs } = partition

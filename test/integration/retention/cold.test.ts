@@ -216,6 +216,29 @@ void test('old events move to S3 and are asked for, corrected, deleted, backed u
   })
 })
 
+void test('while S3 is away retention drops what is on the local disk', async (t) => {
+  const s3 = await startS3(t)
+  const env = { ...KNOWN, ...s3.env, COLD_AFTER_DAYS: '30', DATA_DIR: tempDataDir(t) }
+  const rig = await openRig(t, null, { ...env, CLICKHOUSE_DATABASE: 'logs' })
+  const nowMs = Date.now()
+  const { sources } = rig.services
+  const made = { type: 'push', connector: 'custom', applicationId: null } as const
+  await sources.create({ ...made, name: 'short', retentionDays: 14 })
+  await rig.send([{ source: 'long', message: 'a cold one' }])
+  await rig.pipeline.settle()
+  await rig.retention.cold.round(nowMs + 31 * DAY_MS)
+  await rig.send([{ source: 'short', message: 'a local one' }])
+  await rig.pipeline.settle()
+  await sources.change('short', { retentionDays: 7 })
+  await s3.down()
+  // Both partitions may hold rows of several classes, and the cold one can't be read.
+  await t.rejects(rig.retention.sweep(nowMs + 9 * DAY_MS), { message: /S3|[Cc]old storage/ })
+  t.same(await disksOf(rig, 'events'), [{ disk: 'cold', n: 1 }])
+  await s3.up()
+  await rig.retention.sweep(nowMs + 10 * DAY_MS)
+  t.same(await rig.rows('SELECT source FROM events'), [{ source: 'long' }])
+})
+
 void test('settings of S3 that are wrong are told at the start, and hold up no deletion', async (t) => {
   const s3 = await startS3(t)
   const env = { ...KNOWN, ...s3.env, COLD_AFTER_DAYS: '30', DATA_DIR: tempDataDir(t) }

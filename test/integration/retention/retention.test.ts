@@ -2,6 +2,7 @@ import { test } from 'tap'
 import type { Store } from '../../../src/clickhouse/client.js'
 import { migrate, readMigrations, type Migration } from '../../../src/clickhouse/migrate.js'
 import { createEntities } from '../../../src/coordination/entities.js'
+import type { Severity } from '../../../src/model/event.js'
 import { DAY_MS } from '../../../src/model/time.js'
 import { createPartitions } from '../../../src/retention/partitions.js'
 import { createRetentionPolicy } from '../../../src/retention/policy.js'
@@ -101,6 +102,35 @@ void test('events go when the retention of their source, application or severity
     t.equal(await histogram('own', 14), 'rollup', 'and of the rollups for the rest')
     t.equal(await histogram('plain', 3, 2), 'events')
     t.equal(await histogram('long', 50), 'rollup')
+  })
+
+  await t.test('what an earlier retention dropped is counted nowhere again', async (t) => {
+    const days = { RETENTION_DAYS: '60', RETENTION_DAYS_BY_SEVERITY: 'DEBUG=3' }
+    const other = await openRig(t, backend, days)
+    const from = async (severity: Severity, startDays: number): Promise<string> => {
+      const filter = { ...filterOf(['changed']), severities: [severity] }
+      const at = (daysAgo: number): number => Date.now() - daysAgo * DAY_MS
+      const question = { filter, fromMs: at(startDays), toMs: at(startDays - 2) }
+      const names = { applications: () => new Map(), templateTexts: () => new Map() } as never
+      const counted = 'occurrences'
+      const asked = { question, field: null, top: 1, buckets: 1, counted, names } as const
+      return (await other.services.events.histogram(asked)).answer.answeredFrom
+    }
+    const { sources } = other.services
+    await sources.create({ ...made, name: 'changed', retentionDays: 14 })
+    await other.retention.sweep()
+    t.equal(await from('INFO', 12), 'rollup')
+    t.equal(await from('INFO', 20), 'events')
+    await sources.change('changed', { retentionDays: 30 })
+    await other.retention.sweep()
+    t.equal(await from('INFO', 12), 'rollup')
+    t.equal(await from('INFO', 20), 'events', 'a longer retention brings nothing back')
+    await sources.change('changed', { retentionDays: 7 })
+    await other.retention.sweep()
+    await sources.change('changed', { retentionDays: null })
+    await other.retention.sweep()
+    t.equal(await from('INFO', 6), 'rollup')
+    t.equal(await from('INFO', 20), 'events')
   })
 
   await t.test('by their class', async (t) => {
