@@ -75,22 +75,36 @@ export async function usedShareOf(dir: string): Promise<number> {
 export function createDiskLimit({ limit, disk, partitions, policy }: DiskLimitDeps) {
   const daysOf = ({ keptDays }: Partition): number => policy.limited(keptDays ?? 0)
   const drop = async (all: readonly Partition[], nowMs: number): Promise<Outcome> => {
-    const [first] = all
-      .filter((one) => endOf(one) <= nowMs)
+    // A day in cold storage has local rows too until the next move: of corrections, or of an outage.
+    const droppable = all
+      .filter((one) => endOf(one) <= nowMs && one.coldBytes === 0)
       .toSorted((a, b) => daysOf(a) - daysOf(b) || a.dayMs - b.dayMs)
+    const [first] = droppable
     if (first === undefined) return { dropped: [], nothingDropped: ONLY_TODAY }
-    const dropped = all.filter((one) => one.dayMs === first.dayMs && daysOf(one) === daysOf(first))
+    const dropped = droppable.filter(
+      (one) => one.dayMs === first.dayMs && daysOf(one) === daysOf(first),
+    )
     for (const one of dropped) await partitions.drop(one)
     return { dropped, nothingDropped: null }
   }
 
-  return async (nowMs: number): Promise<Outcome> => {
-    const all = (await partitions.list()).filter((one) => localBytes(one) > 0)
-    const ownBytes = all.reduce((sum, one) => sum + localBytes(one), 0)
-    if (limit.kind === 'bytes') return ownBytes > limit.bytes ? await drop(all, nowMs) : NOTHING
+  const list = async (): Promise<readonly Partition[]> =>
+    (await partitions.list()).filter((one) => localBytes(one) > 0)
+  const sum = (all: readonly Partition[]): number =>
+    all.reduce((bytes, one) => bytes + localBytes(one), 0)
+
+  const holdBytes = async (most: number, nowMs: number): Promise<Outcome> => {
+    const all = await list()
+    return sum(all) > most ? await drop(all, nowMs) : NOTHING
+  }
+
+  const holdShare = async (share: number, nowMs: number): Promise<Outcome> => {
     const { usedBytes, bytes } = await disk()
-    const mostBytes = bytes * limit.share
+    const mostBytes = bytes * share
+    // A ClickHouse at rest is not asked.
     if (usedBytes <= mostBytes) return NOTHING
+    const all = await list()
+    const ownBytes = sum(all)
     if (ownBytes > mostBytes * OWN_SHARE) return await drop(all, nowMs)
     const percent = (part: number): number => Math.round((part / bytes) * 100)
     const nothingDropped =
@@ -98,6 +112,9 @@ export function createDiskLimit({ limit, disk, partitions, policy }: DiskLimitDe
       `${percent(ownBytes)} % of it: other files fill it, so no events are dropped`
     return { dropped: [], nothingDropped }
   }
+
+  return (nowMs: number): Promise<Outcome> =>
+    limit.kind === 'bytes' ? holdBytes(limit.bytes, nowMs) : holdShare(limit.share, nowMs)
 }
 
 const NOTHING: Outcome = { dropped: [], nothingDropped: null }

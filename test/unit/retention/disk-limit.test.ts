@@ -10,8 +10,9 @@ import type { Partition } from '../../../src/retention/partitions.js'
 
 const TODAY = 100
 
-/** Each of 10 bytes, beside 5 in cold storage: table, day, class. */
-const STORED: readonly (readonly [Partition['table'], number, number | null])[] = [
+/** Each of 10 bytes on the disk, or 1 beside those in cold storage: table, day, class, bytes in cold storage. */
+const STORED: readonly (readonly [Partition['table'], number, number | null, number?])[] = [
+  ['events', 97, 7, 50],
   ['events', 98, 0],
   ['events', 99, 7],
   ['event_occurrences', 99, 7],
@@ -22,14 +23,14 @@ const STORED: readonly (readonly [Partition['table'], number, number | null])[] 
 
 /** @param disk Default: so small that events are what fills it. */
 function rigOf(limit: DiskLimit, disk: Disk = { usedBytes: 0, bytes: 100 }) {
-  let left: readonly Partition[] = STORED.map(([table, day, keptDays]) => ({
+  let left: readonly Partition[] = STORED.map(([table, day, keptDays, coldBytes = 0]) => ({
     table,
     id: `${day}-${keptDays}`,
     dayMs: day * DAY_MS,
     keptDays,
     rows: 1,
-    bytes: 15,
-    coldBytes: 5,
+    bytes: coldBytes === 0 ? 10 : coldBytes + 1,
+    coldBytes,
   }))
   const drop = createDiskLimit({
     limit,
@@ -48,7 +49,7 @@ function rigOf(limit: DiskLimit, disk: Disk = { usedBytes: 0, bytes: 100 }) {
   }
 }
 
-void test('the oldest day of the shortest retention goes first, and today stays', async (t) => {
+void test('the oldest day of the shortest retention goes first; today stays, and what is cold', async (t) => {
   const drop = rigOf({ kind: 'share', share: 0.85 }, { usedBytes: 10.3, bytes: 12 })
   t.same(await drop(), ['events 98-7'])
   t.same(await drop(), ['events 99-7', 'event_occurrences 99-7'])
@@ -71,20 +72,32 @@ void test('a share of the disk of a server is not held, and the log says so', as
 })
 
 void test('nothing goes below the limit', async (t) => {
+  const unasked = createDiskLimit({
+    limit: { kind: 'share', share: 0.85 },
+    disk: async () => ({ usedBytes: 85, bytes: 100 }),
+    policy: { limited: (days) => days },
+    partitions: {
+      list: async () => {
+        throw new Error('a ClickHouse at rest is asked')
+      },
+      drop: async () => {},
+    },
+  })
+  t.same(await unasked(0), { dropped: [], nothingDropped: null })
   t.same(await rigOf({ kind: 'share', share: 0.85 }, { usedBytes: 85, bytes: 100 })(), [])
-  t.same(await rigOf({ kind: 'bytes', bytes: 60 })(), [], 'what is cold does not count')
-  const drop = rigOf({ kind: 'bytes', bytes: 59 })
+  t.same(await rigOf({ kind: 'bytes', bytes: 61 })(), [], 'what is cold does not count')
+  const drop = rigOf({ kind: 'bytes', bytes: 60 })
   t.same(await drop(), ['events 98-7'])
   t.same(await drop(), [])
 })
 
 void test('events are dropped for others down to half of the limit, and no further', async (t) => {
-  const drop = rigOf({ kind: 'share', share: 0.8 }, { usedBytes: 90, bytes: 125 })
+  const drop = rigOf({ kind: 'share', share: 0.8 }, { usedBytes: 90, bytes: 140 })
   t.same(await drop(), [])
-  const full = rigOf({ kind: 'share', share: 0.8 }, { usedBytes: 120, bytes: 125 })
+  const full = rigOf({ kind: 'share', share: 0.8 }, { usedBytes: 134, bytes: 140 })
   t.same(await full(), ['events 98-7'])
   t.equal(
     await full(),
-    'the disk is 96 % full, above MAX_DISK=80%, and events take 40 % of it: other files fill it, so no events are dropped',
+    'the disk is 96 % full, above MAX_DISK=80%, and events take 36 % of it: others fill it, so no events are dropped',
   )
 })
