@@ -60,7 +60,8 @@ interface Counts {
 const SLOT_MS = 10 * SECOND_MS
 /** The longest span that is compared. Repeats are kept by arrival for two days. */
 const LONGEST_MS = DAY_MS
-/** The longest time between the durable record and the reply. */
+const MOST_SLOTS = LONGEST_MS / SLOT_MS + 1
+/** Between the durable record and the reply. */
 const REPLY_MS = 2 * SECOND_MS
 const PUBLISH_EVERY_MS = 10 * SECOND_MS
 /** An instance whose counts have not arrived for this long counts as gone. */
@@ -79,7 +80,7 @@ const storedSql = statement<
 export async function openLedger(deps: LedgerDeps) {
   const { store, state, self, nowMs = Date.now } = deps
   const isShared = state.kind === 'redis'
-  const slots = createSlots(nowMs)
+  const slots = createSlots()
   const heard = createHeard(nowMs)
   let sinceMs = nowMs()
   /** Before the start nothing is accepted, and no counts are published. */
@@ -207,8 +208,8 @@ function shareReports(nowMs: () => number, count: () => Promise<LedgerReport>) {
   }
 }
 
-/** The messages of a day by the slot of their arrival. */
-function createSlots(nowMs: () => number) {
+/** Messages by the time at which they were received, of a day at least, whatever the clock is set to meanwhile. */
+function createSlots() {
   const slots = new Map<number, number>()
   return {
     list: () => [...slots],
@@ -217,9 +218,9 @@ function createSlots(nowMs: () => number) {
       const slot = Math.floor(receivedAtMs / SLOT_MS)
       const before = slots.get(slot)
       slots.set(slot, (before ?? 0) + messages)
-      if (before !== undefined) return
-      const oldest = (nowMs() - LONGEST_MS) / SLOT_MS
-      for (const old of slots.keys()) if (old < oldest) slots.delete(old)
+      if (before !== undefined || slots.size <= MOST_SLOTS) return
+      const [first] = slots.keys()
+      if (first !== undefined) slots.delete(first)
     },
   }
 }

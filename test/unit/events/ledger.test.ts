@@ -3,6 +3,7 @@ import { test, type Test } from 'tap'
 import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { openLedger, type LedgerReport } from '../../../src/events/ledger.js'
 import type { State } from '../../../src/coordination/state.js'
+import { DAY_MS } from '../../../src/model/time.js'
 
 const START_MS = Date.parse('2026-01-01T00:00:03.000Z')
 
@@ -79,6 +80,22 @@ test('what is acknowledged, stored and dead is compared up to the oldest that wa
   rows.push({ atMs: START_MS + 20_000, messages: 6 })
   world.nowMs += 5_000
   t.equal(differenceOf(await ledger.report()), -1, 'a message that is stored twice is too many')
+})
+
+test('a clock that is set for a while makes no difference', async (t) => {
+  const { world, rows, start } = installation(t, 'in-process')
+  const ledger = await start('a')
+  for (const days of [0, 1, 0, -1, 0, 400, 0]) {
+    world.nowMs += days * DAY_MS
+    for (let slot = 0; slot < 5; slot++) {
+      world.nowMs += 10_000
+      ledger.acknowledged(world.nowMs, 7)
+      rows.push({ atMs: world.nowMs, messages: 7 })
+    }
+    t.equal(differenceOf(await ledger.report()), 0, `${days} days`)
+    world.nowMs -= days * DAY_MS
+  }
+  t.equal((await ledger.report()).acknowledged > 0, true)
 })
 
 test('all who ask share a count, and the longer it takes the rarer it is', async (t) => {
