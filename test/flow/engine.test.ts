@@ -25,6 +25,7 @@ void test('while the engine is away ingest goes on, the API says so, and counts 
     threadsOf(of).filter((thread) => niceOf(of, thread) === usual + NICE_INCREMENT).length
   t.equal(nicer(pid), 3, 'two encoders and the miner let the event loop go first')
   t.ok(nicer(enginePid(service)) > 20, 'so does the engine')
+  t.equal(oomOf(enginePid(service)), oomOf(pid) + 100, 'the kernel ends it first')
 
   let isOver = false
   const senders = [1, 2].map((sender) => load(service, sender, () => isOver))
@@ -85,6 +86,8 @@ void test('messages that the engine never saw are there after a restart', async 
 function threadsOf(pid: number): readonly number[] {
   return readdirSync(`/proc/${pid}/task`).map(Number)
 }
+
+const oomOf = (pid: number): number => Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'))
 
 /** The niceness of a thread: the 17th field behind its name in brackets. */
 function niceOf(pid: number, thread: number): number {

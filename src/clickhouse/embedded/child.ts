@@ -6,6 +6,7 @@
  * ends the connections of others when they are too many.
  */
 import type * as Ffi from 'ffi-rs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { beNice } from '../../lib/nice.js'
@@ -19,6 +20,9 @@ const OPEN_TERMINAL = 0o402
 const LIBC = process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6'
 /** Nobody reads the engine's terminal. Progress lines would fill its buffer within a minute, and the engine would block when it ends. */
 const SILENT = ['--progress', 'off', '--progress-table', 'off']
+const OOM_SCORE = '/proc/self/oom_score_adj'
+/** As if it had another tenth of the memory. */
+const OOM_INCREMENT = 100
 const LOOK_MS = 10
 const CROWD_EVERY_MS = 500
 /** Most code is needed at the start only. Reading again the pages that are needed within this time costs a few milliseconds. */
@@ -43,6 +47,7 @@ async function superviseEngine(): Promise<void> {
   }
   // Signals to the whole process group are ignored: the parent decides when this process ends. Without a listener
   // SIGUSR1 would open the inspector of Node.js.
+  if (process.platform === 'linux') goFirst()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1'] as const)
     process.on(signal, () => {})
   process.on('disconnect', endNow)
@@ -59,7 +64,19 @@ async function superviseEngine(): Promise<void> {
   worker.once('message', () => void watchSockets(openOwnSockets(ffi), Number(tcpPort), dropCode))
 }
 
-/** @param tcpPort port of the native protocol, 0 for none */
+/**
+ * Where memory runs out, the kernel ends the engine and not the service, which starts it again and takes events meanwhile.
+ */
+function goFirst(): void {
+  try {
+    const score = Number(readFileSync(OOM_SCORE, 'utf8')) + OOM_INCREMENT
+    writeFileSync(OOM_SCORE, String(Math.min(score, 1000)))
+  } catch {
+    // A sandbox may hide the file.
+  }
+}
+
+/** @param tcpPort of the native protocol, 0 for none */
 async function watchSockets(
   sockets: OwnSockets,
   tcpPort: number,
