@@ -72,31 +72,9 @@ const bySeverity = (of: (severity: Severity) => number): Readonly<Record<string,
   Object.fromEntries(SEVERITIES.map((severity) => [severity, of(severity)]))
 
 export function createSweep({ policy, partitions, records, onDropped }: SweepDeps) {
+  const noteChange = createChangeNotes({ policy, records })
   /** The day and the policy of the last reading of groups. */
   let readFor = ''
-
-  /** @returns the time until which partitions may hold rows of other classes */
-  const noteChange = async (nowMs: number): Promise<number> => {
-    const fingerprint = policy.fingerprint()
-    const shortestDays = bySeverity((severity) => policy.shortestDays(null, [severity]))
-    const known = records.get(RETENTION_ID)
-    const changedAtMs = (known?.fingerprint ?? null) === fingerprint ? known?.changedAtMs : nowMs
-    const before = known?.shortestDays
-    const isNoted = changedAtMs === known?.changedAtMs && isDeepStrictEqual(before, shortestDays)
-    if (known !== null && isNoted) return known.changedAtMs
-    // What was dropped until now does not come back with a longer retention.
-    const goneMs = bySeverity((severity) =>
-      Math.max(known?.goneMs?.[severity] ?? 0, nowMs - (before?.[severity] ?? Infinity) * DAY_MS),
-    )
-    await records.update(RETENTION_ID, (now) => ({
-      ...now,
-      fingerprint,
-      changedAtMs: changedAtMs ?? 0,
-      shortestDays,
-      goneMs,
-    }))
-    return changedAtMs ?? 0
-  }
 
   const daysOf = (partition: Partition, { source, severity }: Group): number => {
     if (severity !== null) return policy.daysOf(source, severity)
@@ -145,3 +123,28 @@ export function createSweep({ policy, partitions, records, onDropped }: SweepDep
     if (isReadingDue && !isUnfinished) readFor = reading
   }
 }
+
+/** @returns the time until which partitions may hold rows of other classes */
+const createChangeNotes =
+  ({ policy, records }: Pick<SweepDeps, 'policy' | 'records'>) =>
+  async (nowMs: number): Promise<number> => {
+    const fingerprint = policy.fingerprint()
+    const shortestDays = bySeverity((severity) => policy.shortestDays(null, [severity]))
+    const known = records.get(RETENTION_ID)
+    const changedAtMs = (known?.fingerprint ?? null) === fingerprint ? known?.changedAtMs : nowMs
+    const before = known?.shortestDays
+    const isNoted = changedAtMs === known?.changedAtMs && isDeepStrictEqual(before, shortestDays)
+    if (known !== null && isNoted) return known.changedAtMs
+    // What was dropped until now does not come back with a longer retention.
+    const goneMs = bySeverity((severity) =>
+      Math.max(known?.goneMs?.[severity] ?? 0, nowMs - (before?.[severity] ?? Infinity) * DAY_MS),
+    )
+    await records.update(RETENTION_ID, (now) => ({
+      ...now,
+      fingerprint,
+      changedAtMs: changedAtMs ?? 0,
+      shortestDays,
+      goneMs,
+    }))
+    return changedAtMs ?? 0
+  }
