@@ -27,10 +27,10 @@ export function anywhere(term: Term, bind: Bind, hosts?: readonly string[]): str
     case 'part':
       return hasPart(bind('String', term.text))
     case 'phrase': {
-      const phrase = bind('String', term.text)
-      const json = bind('String', JSON.stringify(term.text).slice(1, -1))
-      const own = `${inMessage(term, bind)} OR ${holds('host', phrase)} OR ${holds('trace_id', phrase)}`
-      return `${own} OR ${inException(term, holds('tags', json), bind)}`
+      const json = JSON.stringify(term.text).slice(1, -1)
+      const others = ['host', 'trace_id'].map((column) => holds(column, term.text, bind))
+      const own = [inMessage(term, bind), ...others].join(' OR ')
+      return `${own} OR ${inException(term, holds('tags', json, bind), bind)}`
     }
     case 'pattern':
       return `${inTexts(term, bind, hosts)} OR ${inException(term, matches('tags', bind('String', term.jsonPattern)), bind)}`
@@ -72,13 +72,12 @@ export function inMessage(term: Term, bind: Bind): string {
       return `${hasWord('constant_text', word)} OR ${hasWord('variables', word)} OR (${wide})`
     }
     case 'prefix': {
-      const prefix = bind('String', term.text)
       const pattern = bind('String', wordPattern(term))
-      return `${inPart(prefix)} AND match(message, ${pattern})`
+      return `${inPart(term.text, bind)} AND match(message, ${pattern})`
     }
     case 'part': {
       const part = bind('String', term.text)
-      return `${hasPart(part)} AND ${holds('message', part)}`
+      return `${hasPart(part)} AND ${holds('message', term.text, bind)}`
     }
     case 'phrase':
       return phraseInMessage(term.text, bind)
@@ -108,18 +107,25 @@ function hasWordIn(columns: readonly string[], text: string, bind: Bind): string
   return `(${[...places, `hasToken(search_words, ${word})`].join(' OR ')})`
 }
 
-const holds = (column: string, text: string): string =>
-  `positionCaseInsensitiveUTF8(${column}, ${text}) > 0`
+/** Over many rows, positionCaseInsensitiveUTF8 misses letters of these: Greek μ for Μ, Georgian ა for Ა. */
+const MISSED = /[\p{Script=Greek}\p{Script=Georgian}\p{Script=Cherokee}]/u
 
-const inPart = (text: string): string =>
-  `(${holds('constant_text', text)} OR ${holds('variables', text)})`
+function holds(column: string, text: string, bind: Bind): string {
+  const bound = bind('String', text)
+  return MISSED.test(text)
+    ? `position(lowerUTF8(${column}), lowerUTF8(${bound})) > 0`
+    : `positionCaseInsensitiveUTF8(${column}, ${bound}) > 0`
+}
+
+const inPart = (text: string, bind: Bind): string =>
+  `(${holds('constant_text', text, bind)} OR ${holds('variables', text, bind)})`
 
 /** A run of letters and digits is either in the constant text or in a variable; separators may span both. */
 function phraseInMessage(text: string, bind: Bind): string {
   const runs = [...new Set(text.match(/[A-Za-z0-9\u0080-\u{10ffff}]+/gu))]
-  const parts = runs.map((run) => inPart(bind('String', run)))
+  const parts = runs.map((run) => inPart(run, bind))
   if (runs[0] === text) return parts.join(' AND ')
-  return `(${[...parts, holds('message', bind('String', text))].join(' AND ')})`
+  return `(${[...parts, holds('message', text, bind)].join(' AND ')})`
 }
 
 /** `hasToken` is faster row by row than `tokens`, which the indexes need. */
