@@ -25,11 +25,16 @@ const OPERATORS: Readonly<Record<string, string>> = { '&&': 'AND', '||': 'OR', '
 export function toTextTest(token: TextToken): TextTest {
   if (token.kind === 'regex') return toRegex(token)
   if (token.kind === 'quoted') {
-    if (token.text === '') throw new SyntaxFault(token, 'there is nothing between the quotes', '')
+    if (token.text === '')
+      throw new SyntaxFault(
+        token,
+        'there is nothing between the quotes',
+        token.of === null ? '' : null,
+      )
     return { kind: 'phrase', text: token.text }
   }
   const { text, isPrefix } = token
-  checkStars(token)
+  checkStars(token, ofWords)
   if (!LETTER_OR_DIGIT.test(text)) {
     const keyword = OPERATORS[text]
     if (keyword !== undefined)
@@ -53,7 +58,7 @@ const READERS: Readonly<Record<FieldKind, (token: TextToken, field: Field) => Va
   words: toTextTest,
   texts: (token) => toText(token),
   'texts without regex': (token, field) => {
-    if (token.kind !== 'regex') return toText(token)
+    if (token.kind !== 'regex') return toText(token, () => null)
     throw new SyntaxFault(token, `${nameOf(field)} takes no regular expressions`)
   },
   attributes: (token) => toRange(token, isNumber) ?? toText(token),
@@ -70,6 +75,13 @@ const READERS: Readonly<Record<FieldKind, (token: TextToken, field: Field) => Va
 }
 
 const isSeverity = (text: string): boolean => toSeverity(text) !== null
+
+/** What values of a field with an order are compared with. */
+const ENDS: Readonly<Partial<Record<FieldKind, (text: string) => boolean>>> = {
+  severities: isSeverity,
+  integers: isInteger,
+  attributes: isNumber,
+}
 
 /** @throws SyntaxFault unless values of the field can be compared so */
 export function toBound(token: TextToken, field: Field, { operator }: FieldToken): string {
@@ -97,10 +109,10 @@ function boundFault(field: Field, type: string, operator: string): string {
 export const isComparison = (operator: FieldToken['operator']): operator is Comparison =>
   operator !== ':'
 
-function toText(token: TextToken): ValueTest {
+function toText(token: TextToken, mended: StarsMended = ofValue): ValueTest {
   if (token.kind === 'regex') return toRegex(token)
   if (token.kind === 'quoted') return { kind: 'equal', text: token.text }
-  checkStars(token)
+  checkStars(token, mended)
   return { kind: token.isPrefix ? 'prefix' : 'equal', text: token.text }
 }
 
@@ -110,6 +122,15 @@ function toRange(token: TextToken, isEnd: (text: string) => boolean): ValueTest 
   const [from, to] = [token.text.slice(0, token.dotsAt), token.text.slice(token.dotsAt + 2)]
   if (!isEnd(from) || !isEnd(to)) return null
   return { kind: 'range', from: toSeverity(from) ?? from, to: toSeverity(to) ?? to }
+}
+
+/** What `>10`, `10..` and `..10` are as comparisons. @returns null for other values, and for fields without order */
+export function toComparison(text: string, field: Field): string | null {
+  const [, sign, after, upTo, from = ''] = /^(?:([<>]=?)(.+)|\.\.(.+)|(.+)\.\.)$/.exec(text) ?? []
+  const end = after ?? upTo ?? from
+  const isEnd = ENDS[typeOf(field).kind]
+  if (isEnd === undefined || !isEnd(end)) return null
+  return `${sign ?? (upTo === undefined ? '>=' : '<=')}${end}`
 }
 
 /** @returns null unless the range has its greater end first, so that no value is in it: `5..2` */
@@ -158,11 +179,33 @@ function toRegex(token: Extract<TextToken, { kind: 'regex' }>): TextTest {
   return { kind: 'regex', pattern: token.pattern }
 }
 
-function checkStars({ text, isPrefix, hasInnerStar, ...span }: BareToken): void {
+function checkStars(
+  { text, isPrefix, hasInnerStar, ...span }: BareToken,
+  mended: StarsMended,
+): void {
   if (!hasInnerStar) return
   const pieces = `${text}${isPrefix ? '*' : ''}`.split('*')
-  const pattern = pieces.map((piece) => piece.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('.*')
-  throw new SyntaxFault(span, 'a * stands at the end of a word only', `/${pattern}/`)
+  const isAny = pieces.every((piece) => piece === '')
+  throw new SyntaxFault(span, 'a * stands at the end of a word only', isAny ? '*' : mended(pieces))
 }
+
+/** What is written for a text with stars, from what is between them; null for nothing. */
+type StarsMended = (pieces: readonly string[]) => string | null
+
+/** A phrase finds parts of words, in any case. */
+function ofWords(pieces: readonly string[]): string {
+  const texts = pieces.filter((piece) => piece !== '')
+  const [first] = texts
+  return texts.length === 1 && first !== undefined ? quoted(first) : `/(?i)${inAnyText(texts)}/`
+}
+
+/** A regular expression finds parts of values, unless it says where they begin and end. */
+function ofValue(pieces: readonly string[]): string {
+  const texts = pieces.filter((piece) => piece !== '')
+  return `/${pieces[0] === '' ? '' : '^'}${inAnyText(texts)}${pieces.at(-1) === '' ? '' : '$'}/`
+}
+
+const inAnyText = (texts: readonly string[]): string =>
+  texts.map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('.*')
 
 type BareToken = Extract<TextToken, { kind: 'bare' }>
