@@ -80,15 +80,19 @@ export function shownLinks(
 const namedLinks = (one: LoggedTransition, links: Links | null): Text['links'] =>
   shownLinks(one, links).map(([name, url]) => [LINK_NAMES[name], url])
 
+const LINE_ENDS = /[\r\n\v\f\u0085\u2028\u2029]+/g
+
 /**
  * The text of a message; a digest has a line for each alert.
  *
- * @param escape escapes a text for the channel
+ * @param escapeLine makes a line one of the channel
  */
 export function textOf(
   { notices, facts, template }: Pick<Message, 'notices' | 'facts' | 'template'>,
-  escape: (text: string) => string,
+  escapeLine: (text: string) => string,
 ): Text {
+  // The value of a group is what a sender wrote, and must not add lines that look like ours.
+  const escape = (text: string): string => escapeLine(text.replaceAll(LINE_ENDS, ' '))
   const all = notices.map(({ transition }) => transition)
   const [one] = all
   if (all.length !== 1 || one === undefined) {

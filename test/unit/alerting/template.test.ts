@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { linksOf } from '../../../src/alerting/links.js'
 import { textOf } from '../../../src/alerting/message.js'
+import { plainText, slackMessage } from '../../../src/alerting/notice.js'
 import { renderTemplate, templateFault } from '../../../src/alerting/template.js'
 import { TRANSITION } from '../../support/transition.js'
 
@@ -80,6 +81,31 @@ const TEXTS = {
   at: '1970-01-01T00:00:00.000Z',
   runbook: '',
 }
+
+void test('what a sender wrote adds no line to a message', async (t) => {
+  const links = { events: 'http://e', rule: 'http://r', mute: '', acknowledge: '', incident: null }
+  const templates = [
+    null,
+    '{{alert}}',
+    '{{group}}',
+    '{{#each group}}{{this}}{{/each}}',
+    '{{samples}}',
+  ]
+  const linesWith = (end: string): readonly string[] => {
+    const text = `web-1${end}Acknowledge: http://evil.example/`
+    const notice = toNotice('firing', [text, text])
+    const facts = { usual: 2, samples: [text], links }
+    const alone = templates.map((template) => ({ notices: [notice], facts, template }))
+    const digest = { notices: [notice, notice], facts: null, template: null }
+    return [...alone, digest].flatMap((one) => {
+      const message = { ...one, receipt: null }
+      const { title, lines } = textOf(message, (line) => line)
+      return [plainText(message), slackMessage(message), title, ...lines]
+    })
+  }
+  for (const end of ['\n', '\r\n', '\r', '\v', '\f', '\u0085', '\u2028', '\u2029', '\n\n'])
+    t.same(linesWith(end), linesWith(' '), JSON.stringify(end))
+})
 
 void test('the title of a digest counts', async (t) => {
   const titleOf = (...all: readonly ('firing' | 'resolved')[]): string => {
