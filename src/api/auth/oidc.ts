@@ -162,11 +162,13 @@ async function claimsOf(
 
 function toIdentity(provider: OidcProvider, claims: Claims): Identity {
   const { email, email_verified: verified } = claims
+  // Some providers say it as a text.
+  const isUnverified = verified === false || verified === 'false'
   return {
     provider,
     issuer: claims.iss,
     subject: claims.sub,
-    email: typeof email === 'string' && verified !== false ? email : null,
+    email: typeof email === 'string' && !isUnverified ? email : null,
     isVerified: verified === true,
     role: roleOf(provider, claims),
   }
