@@ -23,7 +23,11 @@ const deadStoredSql = statement<{ readonly ids: readonly number[] }, { readonly 
 const deadSql = statement<{ readonly since_ms: number }, { readonly n: number }>(
   'dead_letter_count',
 )
-/** The most ids of a query, because they are part of its URL. */
+const anyOfSql = statement<
+  { readonly table: string; readonly sources: readonly string[] },
+  { readonly found: number }
+>('source_any_row')
+/** The ids of a query are part of its URL. */
 const IDS_PER_QUERY = 5_000
 /** Every table with rows of a source. */
 const SOURCE_TABLES = [
@@ -98,6 +102,8 @@ async function idsAmong(
  * (bench/NOTES.md).
  */
 const BY_PATCH: RequestOptions = { settings: { lightweight_delete_mode: 'lightweight_update' } }
+/** The events of sources that a patch deletes. ClickHouse reads the patch with each part until it is merged. */
+const MOST_PATCHED = 100_000
 
 const createTaken = (store: Store): StoredBatches => ({
   later: async (token, most) => (await store.query(laterSql, { token, most }))[0]?.later ?? 0,
@@ -113,6 +119,11 @@ export function createBatchStore(store: Store): BatchStore {
     })
     return rows[0]?.counted ?? 0
   }
+  /** Whether a table may have rows of some sources. On a cluster a replica that is behind would not know. */
+  const mayHave = async (table: string, sources: readonly string[]): Promise<boolean> => {
+    if (store.isSharded) return true
+    return (await store.query(anyOfSql, { table, sources })).length > 0
+  }
   return {
     newToken: () => store.newToken(),
     insert: async (table, parts, token) => {
@@ -122,13 +133,13 @@ export function createBatchStore(store: Store): BatchStore {
     taken: createTaken(store),
     deleteSources: async (sources) => {
       const events = await countEvents(sources)
-      await Promise.all(
-        SOURCE_TABLES.map((table) =>
-          store.change(`DELETE FROM ${table} WHERE source IN {sources:Array(String)}`, {
-            sources,
-          }),
-        ),
-      )
+      const deleteFrom = async (table: (typeof SOURCE_TABLES)[number]): Promise<void> => {
+        if (!(await mayHave(table, sources))) return
+        const options = table === 'events' && events <= MOST_PATCHED ? BY_PATCH : {}
+        const sql = `DELETE FROM ${table} WHERE source IN {sources:Array(String)}`
+        await store.change(sql, { sources }, options)
+      }
+      await Promise.all(SOURCE_TABLES.map(deleteFrom))
       return events
     },
     clear: async () => {

@@ -70,6 +70,43 @@ void test('what is deleted is gone, and what comes later is whole', async (t) =>
     }
   })
 
+  await t.test('a source without repeats, or without any message, costs few tables', async (t) => {
+    const rig = await openRig(t, null)
+    const made = { name: 'silent', type: 'push', connector: 'custom', applicationId: null } as const
+    await rig.services.sources.create(made)
+    await rig.send([
+      { source: 'single', message: 'comes once' },
+      { source: 'repeats', message: 'comes twice' },
+    ])
+    await rig.send([{ source: 'repeats', message: 'comes twice' }])
+    await rig.pipeline.settle()
+    const madeAnew = async (): Promise<readonly string[]> => {
+      const rows = await rig.rows(`
+        SELECT DISTINCT table FROM system.mutations
+        WHERE database = currentDatabase() AND table != 'insight_anomalies' ORDER BY table`)
+      return rows.map(({ table }) => String(table))
+    }
+    const { deletions, sources } = rig.services
+    t.same(await deletions.deleteSources(['silent']), { events: 0, alerts: 0 })
+    t.same(await madeAnew(), [])
+    t.match(await deletions.deleteSources(['single']), { events: 1 })
+    const few = await madeAnew()
+    for (const table of ['events', 'event_occurrences', 'repeat_arrivals'])
+      t.notOk(few.includes(table), table)
+    t.ok(few.includes('series_1s'))
+    t.match(await deletions.deleteSources(['repeats']), { events: 1 })
+    t.ok((await madeAnew()).includes('event_occurrences'))
+    t.same(sources.list(), [])
+    for (const table of [
+      'events',
+      'event_occurrences',
+      'repeat_arrivals',
+      ...ROLLUPS,
+      'host_stats',
+    ])
+      t.same(await rig.rows(`SELECT count() AS n FROM ${table}`), [{ n: 0 }], table)
+  })
+
   await t.test('what a query deletes is gone from every table', async (t) => {
     await deleteByQuery(t, await openRig(t, null), seed + 9)
   })
