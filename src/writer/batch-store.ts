@@ -133,9 +133,10 @@ export function createBatchStore(store: Store): BatchStore {
     taken: createTaken(store),
     deleteSources: async (sources) => {
       const events = await countEvents(sources)
+      const isSmall = !store.isSharded && events <= MOST_PATCHED
       const deleteFrom = async (table: (typeof SOURCE_TABLES)[number]): Promise<void> => {
         if (!(await mayHave(table, sources))) return
-        const options = table === 'events' && events <= MOST_PATCHED ? BY_PATCH : {}
+        const options = table === 'events' && isSmall ? BY_PATCH : {}
         const sql = `DELETE FROM ${table} WHERE source IN {sources:Array(String)}`
         await store.change(sql, { sources }, options)
       }
