@@ -61,7 +61,7 @@ const SLOT_MS = 10 * SECOND_MS
 /** The longest span that is compared. Repeats are kept by arrival for two days. */
 const LONGEST_MS = DAY_MS
 const MOST_SLOTS = LONGEST_MS / SLOT_MS + 1
-/** Between the durable record and the reply. */
+/** The longest time between the durable record and the reply. */
 const REPLY_MS = 2 * SECOND_MS
 const PUBLISH_EVERY_MS = 10 * SECOND_MS
 /** An instance whose counts have not arrived for this long counts as gone. */

@@ -189,7 +189,11 @@ class Parser {
     return new SyntaxFault(span, `${message}: a blank ends the name`, `${name}:${text}`)
   }
 
-  /** `severity=error` reads like a field, and is a word. @returns null for other texts */
+  /**
+   * Finds `severity=error`, which looks like a field but is a word.
+   *
+   * @returns null for other texts
+   */
   #asAssignment({ kind, start, end }: Token): SyntaxFault | null {
     const found = kind === 'bare' ? ASSIGNMENT.exec(this.#line.slice(start, end)) : null
     const [head = '', name = '', isNot] = found ?? []
@@ -359,7 +363,7 @@ class Parser {
       : { end, list: null }
   }
 
-  /** A value that goes on behind a colon, a quote or a parenthesis needs quotes. */
+  /** A value with a colon, a quote or a parenthesis within needs quotes. */
   #checkEnd(value: TextToken | undefined): void {
     const token = this.#next
     if (value === undefined || token === undefined || token.start !== value.end) return
@@ -417,7 +421,7 @@ const HAS_NONE: readonly FieldKind[] = ['durations', 'fields']
 
 const COMPARED = /^[<>]=?-?\d/
 
-/** What other languages write for `:`. */
+/** The operators of other languages for `:`. */
 const ASSIGNMENT = /^([a-z]+)(?:(!)=|==?)/
 
 /** `*` alone: any event, or any value. */

@@ -97,7 +97,7 @@ export function createRetention(deps: RetentionDeps) {
       rounds.start()
       disk.start()
       // An embedded ClickHouse without S3_URL has no such disk.
-      if (dir === null || checkS3 !== null) cold.start()
+      if (!isEmbedded || s3Of(config) !== null) cold.start()
     },
     /**
      * A warning for operators: days were dropped for the disk, or cold storage does not answer;

@@ -50,7 +50,7 @@ export const goneUntilMs = (
     ...(severities ?? SEVERITIES).map((severity) => record?.goneMs?.[severity] ?? 0),
   )
 
-/** Groups that are deleted by one statement; the next run goes on. */
+/** The most groups that one statement deletes; the next run continues. */
 const GROUPS_AT_ONCE = 1_000
 
 interface SweepDeps {

@@ -27,7 +27,7 @@ const anyOfSql = statement<
   { readonly table: string; readonly sources: readonly string[] },
   { readonly found: number }
 >('source_any_row')
-/** The ids of a query are part of its URL. */
+/** The most ids of a query, because they are part of its URL. */
 const IDS_PER_QUERY = 5_000
 /** Every table with rows of a source. */
 const SOURCE_TABLES = [
@@ -55,7 +55,11 @@ export interface BatchStore {
   /** @returns the ids of the events that are stored */
   storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
   readonly taken: StoredBatches
-  /** @returns the number of deleted events */
+  /**
+   * Deletes all rows of sources; those of repeats are gone some time after the answer.
+   *
+   * @returns the number of deleted events
+   */
   deleteSources(sources: readonly string[]): Promise<number>
   clear(): Promise<{
     readonly events: number
@@ -104,6 +108,12 @@ async function idsAmong(
 const BY_PATCH: RequestOptions = { settings: { lightweight_delete_mode: 'lightweight_update' } }
 /** The events of sources that a patch deletes. ClickHouse reads the patch with each part until it is merged. */
 const MOST_PATCHED = 100_000
+/**
+ * No query counts the repeats of an event that does not exist, so their rows may go after the answer. A deletion applies to
+ * the parts that exist when it is submitted, so later rows of a source with the same name stay.
+ */
+const IN_BACKGROUND: RequestOptions = { settings: { lightweight_deletes_sync: '0' } }
+const BACKGROUND_TABLES: readonly string[] = ['event_occurrences', 'repeat_arrivals']
 
 const createTaken = (store: Store): StoredBatches => ({
   later: async (token, most) => (await store.query(laterSql, { token, most }))[0]?.later ?? 0,
@@ -136,7 +146,8 @@ export function createBatchStore(store: Store): BatchStore {
       const isSmall = !store.isSharded && events <= MOST_PATCHED
       const deleteFrom = async (table: (typeof SOURCE_TABLES)[number]): Promise<void> => {
         if (!(await mayHave(table, sources))) return
-        const options = table === 'events' && isSmall ? BY_PATCH : {}
+        const patched = table === 'events' && isSmall ? BY_PATCH : {}
+        const options = BACKGROUND_TABLES.includes(table) ? IN_BACKGROUND : patched
         const sql = `DELETE FROM ${table} WHERE source IN {sources:Array(String)}`
         await store.change(sql, { sources }, options)
       }

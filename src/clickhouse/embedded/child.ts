@@ -76,7 +76,7 @@ function goFirst(): void {
   }
 }
 
-/** @param tcpPort of the native protocol, 0 for none */
+/** @param tcpPort port of the native protocol, 0 for none */
 async function watchSockets(
   sockets: OwnSockets,
   tcpPort: number,

@@ -56,7 +56,7 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
       `(SELECT sum(p1 + p2 + p3 + p4) FROM ${table} WHERE source = '${source}')`
     const [row] = await shared.rows(`SELECT
       (SELECT sum(n) FROM events WHERE source = '${source}') +
-      (SELECT sum(n) FROM event_occurrences WHERE source = '${source}') AS events,
+      (SELECT sum(n) FROM event_occurrences WHERE source = '${source}' AND id IN (SELECT id FROM events)) AS events,
       ${sum('series_1s')} AS seconds, ${sum('series_1m')} AS minutes, ${sum('series_1h')} AS hours,
       ${sum('series_1d')} AS days, ${sum('template_stats')} AS templates,
       ${sum('template_totals')} AS totals`)

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { linksOf } from '../../../src/alerting/links.js'
 import { textOf } from '../../../src/alerting/message.js'
-import { plainText, slackMessage } from '../../../src/alerting/notice.js'
+import { plainText, slackMessage } from '../../../src/alerting/notice-request.js'
 import { renderTemplate, templateFault } from '../../../src/alerting/template.js'
 import { TRANSITION } from '../../support/transition.js'
 
