@@ -54,7 +54,7 @@ export function createSmtp({ url, from, requireTls }: SmtpSettings): Smtp {
 }
 
 /** Whether a server may be used without TLS: it is this machine, or plain text is allowed. */
-export const requiresTls = (url: string, allowPlaintext: boolean): boolean =>
+const requiresTls = (url: string, allowPlaintext: boolean): boolean =>
   !allowPlaintext && !/^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(new URL(url).hostname)
 
 /** Whether the mail server refused the message permanently. */
