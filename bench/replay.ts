@@ -61,10 +61,7 @@ export async function replay(options: BenchOptions): Promise<void> {
   }
 }
 
-/**
- * If there are NAME.raw and NAME.log, the former is used: the latter has messages without their
- * heads.
- */
+/** If there are NAME.raw and NAME.log, the former is used: the latter has messages without their heads. */
 function logsIn(folder: string): readonly LogFile[] {
   const paths = readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
     entry.isDirectory()

@@ -73,9 +73,7 @@ async function runScenarios(
   return results
 }
 
-/**
- * The named scenarios, or all of them; for a deployment, those that need no server of their own.
- */
+/** The named scenarios, or all of them; for a deployment, those that need no server of their own. */
 function namesOf(words: readonly string[], { target }: BenchOptions): readonly string[] {
   const possible = target === null ? Object.keys(SCENARIOS) : OF_TARGET
   for (const name of words) {

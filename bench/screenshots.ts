@@ -1,7 +1,4 @@
-/**
- * Makes the screenshots of the README and the guides: the page with the demo's logs, in a real
- * browser.
- */
+/** Makes the screenshots of the README and the guides: the page with the demo's logs, in a real browser. */
 
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -83,7 +80,7 @@ const service = spawn(process.execPath, [MAIN, '--demo'], {
 })
 try {
   const { page: base, collector, key, password } = await started(service.stdout)
-  // The ledger begins to count in ten seconds.
+  // The ledger begins to count at the next full ten seconds.
   await sleep(10_000)
   await fetch(collector, {
     method: 'POST',

@@ -286,9 +286,7 @@ function fill(statement: string, random: Random, isFresh: boolean): Drawn {
   return { statement, message, values }
 }
 
-/**
- * A hole that always had the same value without digits cannot be distinguished from constant text.
- */
+/** A hole that always had the same value without digits cannot be distinguished from constant text. */
 function templateOf(statement: string, drawn: readonly Drawn[]): string {
   let hole = -1
   const text = statement.replaceAll(HOLE, () => {

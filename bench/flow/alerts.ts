@@ -19,9 +19,7 @@ const OWN_RULES = 100
 const PROBES = 100
 const PROBE_MS = 250
 
-/**
- * Measures the CPU that 1,000 rules add to an ingest of 10,000 events/s, and the delay of a notice.
- */
+/** Measures the CPU that 1,000 rules add to an ingest of 10,000 events/s, and the delay of a notice. */
 export async function runAlerts(options: BenchOptions): Promise<ScenarioResult> {
   const env = { ...settingsOf(options), ALERT_PRIVATE_ADDRESSES: 'true' }
   const service = await startService({ settings: env, profileDir: options.cpuProf })

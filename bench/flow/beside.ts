@@ -20,10 +20,7 @@ const MIB = 1024 * 1024
 const WARM_REQUESTS = 3
 const MIN_REQUESTS = 10
 
-/**
- * Figures by the service's names. Where VictoriaLogs reports one figure, those of the service are
- * summed.
- */
+/** Figures by the service's names. Where VictoriaLogs reports one figure, those of the service are summed. */
 const OF_INGEST = ['acknowledged', 'CPU service + ClickHouse', 'disk']
 
 type Options = BenchOptions & { readonly sources: number; readonly spanS: number }

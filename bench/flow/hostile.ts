@@ -227,10 +227,7 @@ async function measure(
   return { rounds, sent, visible }
 }
 
-/**
- * Burns the CPU that the attack cost: that of its process at its priority, that of the service and
- * ClickHouse at theirs.
- */
+/** Burns the CPU that the attack cost: that of its process at its priority, that of the service and ClickHouse at theirs. */
 function startBurners(quiet: Cpu, beside: Cpu): readonly (() => void)[] {
   const served = ({ main, workers, engine }: Cpu): number => main + workers + engine
   const share = Math.max(0, served(beside) - served(quiet))

@@ -88,10 +88,7 @@ function unseen(seed: number, share: number): number {
   return count / ((user + system) / 1e6)
 }
 
-/**
- * Messages per second when each is only decoded and split into words, which every template miner
- * does first.
- */
+/** Messages per second when each is only decoded and split into words, which every template miner does first. */
 function bareSplits(messages: readonly Message[]): number {
   const decoder = new TextDecoder()
   let words = 0

@@ -9,10 +9,7 @@ import { measureLongList, sendLog } from '../page/long-list.js'
 import { measureLongUse } from '../page/long-use.js'
 import { measureOpening, measureTyping } from '../page/opening.js'
 
-/**
- * Measures the web page in Chromium: opening, typing, a list of all events, a fast tail, and rows
- * that could block it.
- */
+/** Measures the web page in Chromium: opening, typing, a list of all events, a fast tail, and rows that could block it. */
 export async function runPage(options: BenchOptions): Promise<ScenarioResult> {
   const { events, durationS } = options
   const spanMs = durationS * 30_000

@@ -98,10 +98,7 @@ function report(
   add(`${name}: stored, all replicas`, 'TB', (rows * costs.storedBytes * plan.replicas) / 1e12)
 }
 
-/**
- * Checks that a plan sustains its rate with the estimated use of resources, and fails above its
- * limit.
- */
+/** Checks that a plan sustains its rate with the estimated use of resources, and fails above its limit. */
 function check(
   name: string,
   { plan, costs, seed }: { readonly plan: Plan; readonly costs: UnitCosts; readonly seed: number },

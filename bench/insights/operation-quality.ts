@@ -13,10 +13,7 @@ const WEEK = 168
 const QUIET_WEEKS = 5
 /** An overlap within one hour counts. */
 const SLACK = 1
-/**
- * Deviations from which on a label can be detected with less than one false alarm a year and
- * series.
- */
+/** Deviations from which on a label can be detected with less than one false alarm a year and series. */
 const KNOWABLE = 5
 /** For this long after a change was reported, the same change is not reported again. */
 const AGAIN_DAYS = 9

@@ -14,10 +14,7 @@ export const openBrowser = (): Promise<Browser> =>
     args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
   })
 
-/**
- * Records in the page when rows are painted, tasks of more than 50 ms, and the delay from keys to
- * their paint.
- */
+/** Records in the page when rows are painted, tasks of more than 50 ms, and the delay from keys to their paint. */
 const OBSERVE = `
   window.seen = { rowsMs: 0, tasks: [], keys: new Map() }
   new PerformanceObserver((list) => {

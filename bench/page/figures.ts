@@ -5,10 +5,7 @@ interface Options {
   readonly goal?: number
 }
 
-/**
- * Collects figures. A goal is shown beside its figure and fails nothing, because other work shares
- * the machine.
- */
+/** Collects figures. A goal is shown beside its figure and fails nothing, because other work shares the machine. */
 export function createFigures() {
   const metrics: Metric[] = []
   const checks: Check[] = []

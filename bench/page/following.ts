@@ -39,10 +39,7 @@ const lineOf = (i: number): string =>
     message: `order ${i} took ${i % 1000} ms for user ${i % 977}`,
   })
 
-/**
- * Measures the cost of a live tail of 5,000 events/s in the page, and checks that losses are
- * reported.
- */
+/** Measures the cost of a live tail of 5,000 events/s in the page, and checks that losses are reported. */
 export async function measureFollowing(
   browser: Browser,
   service: Service,

@@ -57,10 +57,7 @@ async function goTo(page: Page, share: number): Promise<readonly Drawn[]> {
   return page.evaluate<readonly Drawn[]>(DRAWN)
 }
 
-/**
- * Checks that any position of a list of all events has the right rows, and measures the cost of
- * scrolling.
- */
+/** Checks that any position of a list of all events has the right rows, and measures the cost of scrolling. */
 export async function measureLongList(
   browser: Browser,
   service: Service,

@@ -8,10 +8,7 @@ const ROUNDS = 30
 const WARM_ROUNDS = 10
 const SCREENS = ['templates', 'live', 'overview', 'alerts', 'insights', 'sources', 'explore']
 
-/**
- * A day's work in one tab: searches, opened events, all screens by their keys. Memory should return
- * to its initial size.
- */
+/** A day's work in one tab: searches, opened events, all screens by their keys. Memory should return to its initial size. */
 export async function measureLongUse(
   browser: Browser,
   service: Service,

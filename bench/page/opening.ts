@@ -9,10 +9,7 @@ const TIMES = 5
 /** A slow office line: 10 Mbit/s, and a phone's CPU. */
 const SLOW = { latency: 20, downloadThroughput: 1_250_000, uploadThroughput: 1_250_000 }
 
-/**
- * Measures the time from opening the address to the first paint and to the painted rows, with an
- * empty cache.
- */
+/** Measures the time from opening the address to the first paint and to the painted rows, with an empty cache. */
 export async function measureOpening(
   browser: Browser,
   service: Service,
@@ -45,10 +42,7 @@ export async function measureOpening(
 
 const TEXT = 'severity:error source:load-1 "row" duration_ms>100 -host:web-7 user.id:42'
 
-/**
- * Measures the delay from keys in the query bar to their paint, and from Enter to the rows beside
- * that of the API.
- */
+/** Measures the delay from keys in the query bar to their paint, and from Enter to the rows beside that of the API. */
 export async function measureTyping(
   browser: Browser,
   service: Service,
