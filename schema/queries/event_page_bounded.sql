@@ -1,5 +1,4 @@
--- A page of events up to a number of bytes of text: the first event, and each event whose
--- predecessors have fewer bytes together.
+-- A page of events up to a number of bytes of text: the first event, and each event whose predecessors have fewer bytes together.
 -- params: most_bytes UInt64
 -- rows:   one event as in event_page; bytes are those of its text and of the texts before it
 SELECT *

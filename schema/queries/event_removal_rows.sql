@@ -1,5 +1,4 @@
--- Rows for landing that subtract events from every rollup: the counts of each event, negated, in
--- one block.
+-- Rows for landing that subtract events from every rollup: the counts of each event, negated, in one block.
 -- params: ids Array(UInt64)
 -- rows:   columns of landing
 SELECT

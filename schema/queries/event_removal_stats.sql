@@ -1,5 +1,4 @@
--- Rows for template_stats that subtract events from its counts of events, in one block. landing
--- subtracts the occurrences.
+-- Rows for template_stats that subtract events from its counts of events, in one block. landing subtracts the occurrences.
 -- params: ids Array(UInt64)
 -- rows:   columns of template_stats
 SELECT

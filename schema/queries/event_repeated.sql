@@ -1,5 +1,4 @@
--- The events from before a time range that are repeated in it, which can only be within the
--- deduplication window after its start.
+-- The events from before a time range that are repeated in it, which can only be within the deduplication window after its start.
 -- params: arrived_ms Int64 (none of them arrived before), start_ms Int64, repeated_until_ms Int64
 -- rows:   id UInt64
 SELECT id
