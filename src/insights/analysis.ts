@@ -65,9 +65,7 @@ export interface SnapshotFacts extends Agreement {
 /** The source that a severity or template belongs to. */
 interface Whole {
   readonly presence: Float64Array
-  /**
-   * Its clock, which its parts use too, because they have too few messages to estimate their own.
-   */
+  /** Its clock, which its parts use too, because they have too few messages to estimate their own. */
   readonly shifts: readonly number[]
 }
 

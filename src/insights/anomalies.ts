@@ -44,10 +44,7 @@ export interface DetectOptions {
   readonly from: number
   /** Whole hours; a count at this index is of the running hour. */
   readonly hours: number
-  /**
-   * Counts that show when the data begin, by default those of the series; earlier zeros are missing
-   * data.
-   */
+  /** Counts that show when the data begin, by default those of the series; earlier zeros are missing data. */
   readonly presence?: Float64Array
   /** The clock of the whole that the series is part of (see `Found`); by default its own. */
   readonly shifts?: readonly number[]
@@ -56,10 +53,7 @@ export interface DetectOptions {
 export interface Found {
   /** In the order in which they begin. */
   readonly findings: readonly Finding[]
-  /**
-   * Hours by which the clock of a day is ahead of that of its baseline, for all days that were
-   * analysed.
-   */
+  /** Hours by which the clock of a day is ahead of that of its baseline, for all days that were analysed. */
   readonly shifts: readonly number[]
 }
 
@@ -163,9 +157,7 @@ class Runs {
   #isLasting = true
   /** The number of consecutive hours without a deviation. */
   #quiet = 0
-  /**
-   * Whether the last run of deviating hours had a notice; its end, and the end of the run before.
-   */
+  /** Whether the last run of deviating hours had a notice; its end, and the end of the run before. */
   #isNoticed = true
   #activeTo = 0
   #lastTo = 0

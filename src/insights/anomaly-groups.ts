@@ -107,9 +107,7 @@ function groupTemplates(anomalies: readonly InsightAnomaly[]): readonly InsightA
 const isSameDirection = (a: InsightAnomaly, b: InsightAnomaly): boolean =>
   isRise(a.kind) === isRise(b.kind)
 
-/**
- * Whether two anomalies have the same direction and overlap for more than half of the shorter one.
- */
+/** Whether two anomalies have the same direction and overlap for more than half of the shorter one. */
 function coincide(a: InsightAnomaly, b: InsightAnomaly): boolean {
   if (!isSameDirection(a, b)) return false
   const overlap = Math.min(a.endedAtMs, b.endedAtMs) - Math.max(a.startedAtMs, b.startedAtMs)

@@ -18,9 +18,7 @@ export interface Baseline {
   readonly clumping: number
   /** Relative error of the level of a day. */
   readonly levelError: number
-  /**
-   * The number of days averaged in the profiles of a working day and of a weekend day; 0 = unknown.
-   */
+  /** The number of days averaged in the profiles of a working day and of a weekend day; 0 = unknown. */
   readonly days: readonly [working: number, weekend: number]
   /** Whole days of the training. */
   readonly trained: number
@@ -28,18 +26,12 @@ export interface Baseline {
   readonly emptyShare: number
   /** Autocorrelation of the deviations at lag 1, 0..1. */
   readonly correlation: number
-  /**
-   * The surprise that single hours, and sums of six hours, reached four times in the training; at
-   * least 0.
-   */
+  /** The surprise that single hours, and sums of six hours, reached four times in the training; at least 0. */
   readonly usualUp: UsualSurprise
   readonly usualDown: UsualSurprise
   /** The excess that bursts reached four times in the training; 0 = no bursts. */
   readonly usualBurst: number
-  /**
-   * The excess of the second greatest burst, if both would be anomalies in a series without bursts;
-   * 0 = none.
-   */
+  /** The excess of the second greatest burst, if both would be anomalies in a series without bursts; 0 = none. */
   readonly burst: number
   /** The length that runs of outstandingly busy hours reached four times in the training. */
   readonly usualRun: number
@@ -56,10 +48,7 @@ export interface Fitted {
   readonly levels: readonly number[]
 }
 
-/**
- * Days of training that an hourly profile needs; a profile with weekends needs as many of each kind
- * of day.
- */
+/** Days of training that an hourly profile needs; a profile with weekends needs as many of each kind of day. */
 const DAILY_FROM_DAYS = 3
 const WEEKLY_FROM_DAYS = 1
 const MAX_DAYS = 60
@@ -85,10 +74,7 @@ const TRIMMED_MEAN_OF_SQUARE = 0.44
  */
 export const NOTABLE = 4.4
 const USUAL_TIMES = 4
-/**
- * Hours with less surprise than this do not count for `usualUp`, `usualDown`, `usualBurst` and
- * `usualRun`.
- */
+/** Hours with less surprise than this do not count for `usualUp`, `usualDown`, `usualBurst` and `usualRun`. */
 export const OUTSTANDING = 2.5
 /** Up to this many values insertion sort is faster than quickselect. */
 const INSERTION_MOST = 64
@@ -105,10 +91,7 @@ const LEAST_DISPERSION = 0.05
 /** The prior of a level's relative error, and its weight in days. */
 const USUAL_LEVEL_ERROR = 0.06
 const LEVEL_ERROR_WEIGHT = 4
-/**
- * κ and φ can be separated when the mean of the busier half of the hours is at least this multiple
- * of the quieter half's.
- */
+/** κ and φ can be separated when the mean of the busier half of the hours is at least this multiple of the quieter half's. */
 const APART = 1.5
 const MAX_DISPERSION = 4
 

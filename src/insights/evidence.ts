@@ -9,10 +9,7 @@ export interface Series extends RollingBaseline {
   readonly hours: Hours
   /** Expected counts from `from` on; 0 where nothing is expected yet. */
   readonly means: Float64Array
-  /**
-   * Prefix sums from `from` on: counts, counts limited to what one hour may add, means, and squared
-   * means.
-   */
+  /** Prefix sums from `from` on: counts, counts limited to what one hour may add, means, and squared means. */
   readonly counted: Float64Array
   readonly limited: Float64Array
   readonly expected: Float64Array
@@ -37,15 +34,12 @@ const BEYOND_BURSTS = 1.5
 /** Least multiple of the surprise that the series reaches repeatedly. */
 const BEYOND_USUAL = 1.8
 /**
- * In a series with bursts, this many outstanding hours in a row are an anomaly, if they also exceed
- * its usual runs of bursts by this many.
+ * In a series with bursts, outstanding hours in a row are an anomaly when there are at least `LASTING_HOURS`, and at least
+ * `BEYOND_RUNS` more than in its usual runs.
  */
 const LASTING_HOURS = 3
 const BEYOND_RUNS = 2
-/**
- * The score that each doubling of a burst adds, derived from a Pareto tail of index 1.3 near 4.7
- * deviations.
- */
+/** The score that each doubling of a burst adds, derived from a Pareto tail of index 1.3 near 4.7 deviations. */
 const DOUBLING = 0.2
 /** Surprise from which on an hour next to an anomaly belongs to it. */
 const BELONGS = 2.2
@@ -199,10 +193,7 @@ export function belongs(series: Series, i: number, isUp: boolean): boolean {
   return false
 }
 
-/**
- * Evaluates the spans that end at an hour. The result depends only on the counts of the four weeks
- * up to the hour.
- */
+/** Evaluates the spans that end at an hour. The result depends only on the counts of the four weeks up to the hour. */
 export function noticeAt(series: Series, end: number, isUp: boolean): Notice | null {
   // The current hour is evaluated alone and only for high counts, because its count still grows.
   const isRunning = end >= series.whole
@@ -227,9 +218,7 @@ export function standsAlone(series: Series, from: number, end: number, isUp: boo
   return scoreOf(series, { from, end, sum, isUp }) > 0
 }
 
-/**
- * The surprise of a whole anomaly. If bursts are usual, no hour counts for more than a usual burst.
- */
+/** The surprise of a whole anomaly. If bursts are usual, no hour counts for more than a usual burst. */
 export function scoreOfWhole(
   series: Series,
   { from, to, isUp }: Pick<Span, 'from' | 'isUp'> & { readonly to: number },
@@ -329,10 +318,7 @@ function scoreOfRise(series: Series, { from, end }: Span, { judge, deviations }:
 const leastScore = ({ trained }: Baseline): number =>
   NOTABLE * (1 + UNCERTAIN_DAYS / Math.max(1, trained))
 
-/**
- * The threshold of a span. In a span of two hours a single outstanding hour contributes its
- * surprise divided by √2.
- */
+/** The threshold of a span. In a span of two hours a single outstanding hour contributes its surprise divided by √2. */
 function thresholdOf(baseline: Baseline, { from, end, isUp }: Span): number {
   const { hour, sixHours } = isUp ? baseline.usualUp : baseline.usualDown
   const span = end + 1 - from
@@ -354,10 +340,7 @@ function isBesideEdge(series: Series, { from, end, sum, isUp }: Span, judge: Jud
   return isEdge && isAlike(sum.observed, beside, { judge, isUp })
 }
 
-/**
- * Whether two of the last three weeks had similar counts in the same hours, by today's clock, as a
- * weekly job has.
- */
+/** Whether two of the last three weeks had similar counts in the same hours, by today's clock, as a weekly job has. */
 function isWeekly(series: Series, { from, end, isUp }: Span, judge: Judge): boolean {
   const sums: number[] = []
   for (let week = 1; week <= WEEKS_COMPARED; week++) {

@@ -18,18 +18,12 @@ const WEEKS_COMPARED = 3
 /** With fewer weeks of history an anomaly is compared with the days before. */
 const LEAST_WEEKS = 2
 const DAYS_COMPARED = 6
-/**
- * Without a whole day it is compared with the hours before: as many as it has, but at least this
- * many.
- */
+/** Without a whole day it is compared with the hours before: as many as it has, but at least this many. */
 const LEAST_BEFORE_HOURS = 6
 const MAX_CONTRIBUTIONS = 5
 /** Contributions below this share of the change are noise. */
 const LEAST_EXPLAINED = 0.02
-/**
- * Errors are notably more when they exceed the expected count by this many of its standard
- * deviations.
- */
+/** Errors are notably more when they exceed the expected count by this many of its standard deviations. */
 const NOTABLE_DEVIATIONS = 3
 
 /**

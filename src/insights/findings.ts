@@ -64,10 +64,7 @@ export const findingsOf = (
       title: titleOf(each, textOf).slice(0, MAX_TITLE),
     }))
 
-/**
- * Whether an anomaly began after its source was registered. An earlier one is in an uploaded old
- * file.
- */
+/** Whether an anomaly began after its source was registered. An earlier one is in an uploaded old file. */
 function isOfLiveSource(
   sources: FindingDeps['sources'],
   { source, startedAtMs }: InsightAnomaly,

@@ -20,10 +20,7 @@ export const FORECAST_LEVEL = 0.9
 /** Half the width for that share under a normal distribution, without days to calibrate with. */
 const NORMAL_WIDTH = 1.645
 const LEAST_WIDTH = 1
-/**
- * The step by which a day whose hours were all outside the intervals raises the target share of the
- * next ones.
- */
+/** A day whose intervals contained too few of its hours raises the target share by this times the share that lacked. */
 const STEP = 0.12
 const MOST_SHARE = 0.995
 
@@ -32,8 +29,8 @@ const MOST_SHARE = 0.995
  * the forecasts of the last days needed, so they contain their share for any distribution of the
  * counts. The target share rises after days with anomalies and falls after others.
  *
- * @param whole the number of whole hours; the forecast begins with the next one Sources: split
- * conformal prediction (Lei et al., Distribution-Free Predictive Inference, JASA 2018); adaptive
+ * @param whole the number of whole hours; the forecast begins with the next one
+ * Sources: split conformal prediction (Lei et al., Distribution-Free Predictive Inference, JASA 2018); adaptive
  * conformal inference (Gibbs and Candès, NeurIPS 2021).
  */
 export function forecastNext(hours: Hours, whole: number): Forecast {
@@ -103,10 +100,7 @@ interface Calibration {
   readonly coverage: number | null
 }
 
-/**
- * Checks each day against the interval width from the days before it, and adapts the target of the
- * next width.
- */
+/** Checks each day against the interval width from the days before it, and adapts the target of the next width. */
 function calibrate(tried: readonly (readonly number[])[]): Calibration {
   let [level, covered, all] = [FORECAST_LEVEL, 0, 0]
   for (const [i, day] of tried.entries()) {

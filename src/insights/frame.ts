@@ -18,10 +18,7 @@ export interface Frame {
 
 /** The longest duration of an anomaly in whole days. A longer change is the new normal. */
 export const LASTING_DAYS = 5
-/**
- * Days before the first reported one in which an anomaly may begin that reaches it. Any earlier
- * anomaly has ended by then.
- */
+/** Days before the first reported one in which an anomaly may begin that reaches it. Any earlier anomaly has ended by then. */
 export const LEAD_DAYS = LASTING_DAYS + 1
 const REPORTED_DAYS = 5
 /** Three weeks of training, up to six days from its end to a judged day, and a day for the longest span. */

@@ -18,10 +18,7 @@ type Graded = Pick<
 
 /** The least gravity of the first occurrence of a CRITICAL message. */
 const NEW_CRITICAL = 10
-/**
- * A spike of a single hour has this share of the gravity, because bursts of errors come and go, and
- * incidents last.
- */
+/** A spike of a single hour has this share of the gravity, because bursts of errors come and go, and incidents last. */
 const PASSING = 0.7
 /** The least share of the gravity that a change by less than a factor of two has. */
 const LEAST_SIZE = 0.5

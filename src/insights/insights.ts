@@ -55,9 +55,7 @@ const newsOfPast = (tracked: readonly TrackedAnomaly[]): readonly StoredAnomaly[
     .filter((each) => isNews(each))
     .map(({ anomaly }) => ({ ...anomaly, state: 'over' as const }))
 
-/**
- * The anomalies whose stored state changed. A stored anomaly that is not found any more is over.
- */
+/** The anomalies whose stored state changed. A stored anomaly that is not found any more is over. */
 function changedNow(
   known: readonly StoredAnomaly[],
   tracked: readonly TrackedAnomaly[],
@@ -249,9 +247,7 @@ export class Insights {
     return stored
   }
 
-  /**
-   * Leaves out deleted sources, and those that were deleted and created again after the snapshot.
-   */
+  /** Leaves out deleted sources, and those that were deleted and created again after the snapshot. */
   #withoutDeletedSources({ generatedAtMs, snapshot }: StoredSnapshot): StoredSnapshot {
     const { sources } = this.#deps
     const isThere = (source: string): boolean => {

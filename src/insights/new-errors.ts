@@ -20,8 +20,8 @@ export interface NewError {
 }
 
 /**
- * A template is new when it did not occur for this long in a source that did, not counting the last
- * days.
+ * A template is new when it did not occur for `NEW_AFTER_HOURS`, and its source had messages in that time before the last
+ * `SETTLING_HOURS`.
  */
 const NEW_AFTER_HOURS = 13 * DAY_HOURS
 const SETTLING_HOURS = 2 * DAY_HOURS

@@ -20,10 +20,7 @@ import type { SliceClock } from './slice-clock.js'
 
 export interface RunDeps {
   readonly rollups: Rollups
-  /**
-   * Whether a source is registered and enabled. The silence of others is intended, so they are left
-   * out.
-   */
+  /** Whether a source is registered and enabled. The silence of others is intended, so they are left out. */
   readonly isWatched: (source: string) => boolean
   readonly directory: TemplateDirectory
   readonly agreement: () => Agreement
@@ -227,10 +224,7 @@ function mainSeverity(totals: readonly TemplateTotal[]): Severity {
   return best
 }
 
-/**
- * Leaves out anomalies over all sources that a single source explains, because that source has an
- * anomaly of its own.
- */
+/** Leaves out anomalies over all sources that a single source explains, because that source has an anomaly of its own. */
 async function withoutThoseOfOneSource(run: Run): Promise<readonly FoundAnomaly[]> {
   const { rollups, clock, analysis } = run
   const kept: FoundAnomaly[] = []

@@ -30,10 +30,7 @@ const BASELINE_DAYS = 27
 const LEAST_DAYS = 7
 /** Days of the same kind, working day or weekend, that are needed to detect growth. */
 const LEAST_ALIKE_DAYS = 3
-/**
- * A day of 24 h with more hours than this of both a working day and a weekend is compared only with
- * days like it.
- */
+/** A day of 24 h with more hours than this of both a working day and a weekend is compared only with days like it. */
 const MIXED_FROM_HOURS = 4
 /** A template reappears after at least this pause. */
 const AWAY_HOURS = 7 * DAY_HOURS

@@ -32,10 +32,7 @@ export interface UsualBar {
   readonly high: number
 }
 
-/**
- * @returns null for a query that the rollups cannot count; bars with too little history are left
- * out
- */
+/** @returns null for a query that the rollups cannot count; bars with too little history are left out */
 export async function usualBars(
   events: Pick<Events, 'rolledUpCounts'>,
   { question, names, stepS }: UsualQuery,
@@ -90,10 +87,7 @@ function usualBar(series: Series, startS: number, stepS: number): UsualBar | nul
 const LONGEST_DAYS = LASTING_DAYS + 1
 const MOST = 50
 
-/**
- * The anomalies of a range that are about events of a query, without those that are part of wider
- * ones.
- */
+/** The anomalies of a range that are about events of a query, without those that are part of wider ones. */
 export async function anomaliesWithin(
   insights: { readonly anomalies: InsightStore['anomalies'] },
   { filter, fromMs, toMs }: RangeQuestion,

@@ -16,10 +16,7 @@ const MOST_WEEKS = 9
 /** The hours by which clocks may be shifted, and the number of days that show it. */
 const SHIFTS = [1, -1, 2, -2] as const
 const SHIFT_DAYS = 4
-/**
- * A shifted clock must leave at most this share of a day's squares, and these must be at least this
- * multiple of the usual.
- */
+/** A shifted clock must leave at most this share of a day's squares, and these must be at least this multiple of the usual. */
 const SHIFT_BETTER = 0.5
 const UNUSUAL = 3
 const USUAL = 1.5

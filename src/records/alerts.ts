@@ -80,10 +80,7 @@ const MAX_ALERTS = 200_000
 /** The most removals in flight; the entity writer inserts them together. */
 const REMOVALS_AT_ONCE = 500
 
-/**
- * The alerts, held in memory and written through. Every change may reject with
- * `dependency_unavailable`.
- */
+/** The alerts, held in memory and written through. Every change may reject with `dependency_unavailable`. */
 export function createAlerts(deps: AlertDeps) {
   const index = new NewestFirst(deps.records)
   const counter = createCounter(deps, index)
@@ -160,10 +157,7 @@ const createReads = (
 
 function createChanges(deps: AlertDeps, index: NewestFirst<Alert>, counter: Counter) {
   const { records, watermarks, nowMs = Date.now, maxAlerts = MAX_ALERTS } = deps
-  /**
-   * Alerts in the process of being written are not among the records yet, but precede the next
-   * request.
-   */
+  /** Alerts in the process of being written are not among the records yet, but precede the next request. */
   const pending = new Set<Promise<unknown>>()
   const makeRoom = createEviction(records, index, maxAlerts)
   return {
@@ -236,10 +230,7 @@ const createProgress = ({ records, nowMs = Date.now }: AlertDeps, counter: Count
     if (alert === null) throw missing(id)
     return counter.view(alert)
   },
-  /**
-   * Marks an alert as resolved, because the group of its rule has resolved. A deleted alert is
-   * ignored.
-   */
+  /** Marks an alert as resolved, because the group of its rule has resolved. A deleted alert is ignored. */
   async resolve(id: string, resolvedAtMs: number, value: number | null): Promise<void> {
     await records.update(id, (current) =>
       current?.rule === undefined || current.rule.state === 'resolved'

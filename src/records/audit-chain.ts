@@ -18,9 +18,7 @@ export interface Link {
   readonly number: number
   /** The hash of the entry before it; '' for the first. */
   readonly previous: string
-  /**
-   * The time of the entry before it, which shows whether that has left the table; 0 for the first.
-   */
+  /** The time of the entry before it, which shows whether that has left the table; 0 for the first. */
   readonly previousAtMs: number
   /** The hash of these fields and of the entry. */
   readonly hash: string
@@ -42,10 +40,7 @@ export interface Head {
 export const NO_HEAD: Head = { number: 0, hash: '', atMs: 0, seq: 0 }
 
 export interface AuditChain {
-  /**
-   * Appends entries to the chain after the last stored one. Until `stored` is called, the same
-   * positions are used again.
-   */
+  /** Appends entries to the chain after the last stored one. Until `stored` is called, the same positions are used again. */
   link(records: readonly AuditRecord[]): readonly StoredRecord[]
   /** Records that the last linked entries are stored. */
   stored(): void
@@ -200,10 +195,7 @@ function problemsOf(record: StoredRecord, chains: Map<string, Seen>, nowMs: numb
   return wrong.filter((problem) => problem !== null).map((problem) => `${what} ${problem}`)
 }
 
-/**
- * @returns null when an entry follows the one before it, or the entries between were removed by
- * their age
- */
+/** @returns null when an entry follows the one before it, or the entries between were removed by their age */
 function gapBefore(link: Link, last: Link | null, nowMs: number): string | null {
   const { number, previous, previousAtMs } = link
   const before = last?.number ?? 0

@@ -247,10 +247,7 @@ export function createAuditTable(store: Store): AuditTable {
   }
 }
 
-/**
- * The position in the chain is stored as part of the detail, and is not shown to readers of the
- * trail.
- */
+/** The position in the chain is stored as part of the detail, and is not shown to readers of the trail. */
 const toRow = ({ atMs, actorId, detail, link, ...row }: StoredRecord): object => ({
   ...row,
   at: new Date(atMs).toISOString(),

@@ -39,8 +39,7 @@ export function decodeCursor<T>(
 ): T {
   const bytes = Buffer.from(text.slice(0, MAX_CURSOR_CHARACTERS + 1), 'base64url')
   const body = bytes.subarray(MAC_BYTES)
-  // Only the canonical text of a cursor is accepted, because the decoder would ignore invalid
-  // characters.
+  // Only the canonical text of a cursor is accepted, because the decoder would ignore invalid characters.
   if (bytes.length <= MAC_BYTES || bytes.toString('base64url') !== text) throw invalidCursor()
   if (text.length > MAX_CURSOR_CHARACTERS) throw invalidCursor()
   if (!timingSafeEqual(bytes.subarray(0, MAC_BYTES), sign(key, filters, body))) {

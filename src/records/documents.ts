@@ -77,10 +77,7 @@ export interface Documents<Given, Stored = Given> {
   readonly remove: (id: string) => Promise<void>
 }
 
-/**
- * The documents of one kind, held in memory and written through. Every change may reject with
- * `dependency_unavailable`.
- */
+/** The documents of one kind, held in memory and written through. Every change may reject with `dependency_unavailable`. */
 export function createDocuments<Given, Stored = Given>(
   deps: DocumentsDeps<Given, Stored>,
 ): Documents<Given, Stored> {

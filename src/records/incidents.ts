@@ -25,9 +25,7 @@ const TimelineEntryDoc = Type.Object({
 })
 type TimelineEntry = Readonly<Static<typeof TimelineEntryDoc>>
 
-/**
- * The result of a search that a user added to an incident: the query, and the result at that time.
- */
+/** The result of a search that a user added to an incident: the query, and the result at that time. */
 const EvidenceDoc = Type.Object({
   q: Type.String(),
   fromMs: Type.Integer(),
@@ -113,10 +111,7 @@ interface Transition {
 export type Incidents = ReturnType<typeof createIncidents>
 
 const MAX_INCIDENTS = 100_000
-/**
- * The most entries of a timeline, which keep it well below the size limit of a record even when
- * every character is escaped.
- */
+/** The most entries of a timeline, which keep it well below the size limit of a record even when every character is escaped. */
 export const MAX_TIMELINE_ENTRIES = 1_000
 const MAX_TIMELINE_CHARS = 400_000
 
@@ -258,10 +253,7 @@ const entry = (
   text: string,
 ): TimelineEntry => ({ atMs, actorId, kind, text })
 
-/**
- * Adds an entry. When there are too many entries or they are too long, the oldest are dropped,
- * except the first.
- */
+/** Adds an entry. When there are too many entries or they are too long, the oldest are dropped, except the first. */
 function withEntry(timeline: readonly TimelineEntry[], added: TimelineEntry): TimelineEntry[] {
   const [first, ...rest] = [...timeline, added]
   if (first === undefined) return []

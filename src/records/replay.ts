@@ -30,10 +30,7 @@ interface ReplayDeps extends Pick<Instance, 'withLock'> {
   readonly resubmit: (lines: readonly ReplayLine[]) => Promise<readonly ReplayOutcome[]>
   /** Whether the records of a protocol are texts, which can be ingested again unchanged. */
   readonly hasTexts: (protocol: string) => boolean
-  /**
-   * Resolves when everything in the WAL, including records of earlier runs, has taken effect in
-   * ClickHouse.
-   */
+  /** Resolves when everything in the WAL, including records of earlier runs, has taken effect in ClickHouse. */
   readonly settle: () => Promise<unknown>
 }
 
@@ -75,10 +72,7 @@ const MAX_READ = 100_000
 const MAX_MS = MINUTE_MS
 /** The most dead letters in memory at once; each has up to 64 KiB. */
 const CHUNK = 250
-/**
- * The bytes of a record that a dead letter keeps; a longer record is truncated, possibly within a
- * character.
- */
+/** The bytes of a record that a dead letter keeps; a longer record is truncated, possibly within a character. */
 const RAW_BYTES = 64 * 1024
 const MAX_CHARACTER_BYTES = 4
 /** Lease of the lock of deletions, which is renewed. */
@@ -196,10 +190,7 @@ function toReplayLine(
 
 const ClaimDoc = Type.Object({ ids: Type.Array(Type.Number()) })
 
-/**
- * Records which dead letters an instance has in its WAL as new messages, so that the others do not
- * replay them.
- */
+/** Records which dead letters an instance has in its WAL as new messages, so that the others do not replay them. */
 export interface ReplayClaims {
   /** Claims dead letters for this instance. @returns those that no other instance has claimed */
   claim(ids: readonly number[]): Promise<readonly number[]>

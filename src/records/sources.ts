@@ -86,9 +86,7 @@ export class Sources {
     return source.enabled ? 'ok' : 'disabled'
   }
 
-  /**
-   * The limit that keeps a message with this ingest key from registering a source; null for none.
-   */
+  /** The limit that keeps a message with this ingest key from registering a source; null for none. */
   limitOf(keyId: string): 'source_limit' | 'key_source_limit' | null {
     if (this.#byName.size >= this.#limits.maxSources) return 'source_limit'
     const registered = keyId === '' ? 0 : (this.#perKey.get(keyId) ?? 0)
@@ -163,10 +161,7 @@ export class Sources {
     else this.#perKey.set(keyId, registered)
   }
 
-  /**
-   * Registers a deleted source again, of which this instance received newer messages before it
-   * learned of the deletion.
-   */
+  /** Registers a deleted source again, of which this instance received newer messages before it learned of the deletion. */
   async registerAgain(name: string): Promise<void> {
     const again = {
       name,
@@ -238,9 +233,7 @@ export class Sources {
     return changed
   }
 
-  /**
-   * Applies a change that another instance made. A source that is being deleted is read afterwards.
-   */
+  /** Applies a change that another instance made. A source that is being deleted is read afterwards. */
   follow(name: string, source: Source | null): void {
     if (this.#deleting.has(name)) return
     if (source !== null) this.#set(source)

@@ -99,10 +99,7 @@ export function createTasks({
       await records.update(task.id, () => task)
       return task
     },
-    /**
-     * @throws AppError not_found, validation_error; forbidden, also when an assignee changes
-     * another field
-     */
+    /** @throws AppError not_found, validation_error; forbidden, also when an assignee changes another field */
     async change(actor: Actor, id: string, fields: Partial<TaskFields>): Promise<Task> {
       const task = records.get(id)
       if (task === null) throw missing(id)
