@@ -9,10 +9,7 @@ export interface CorrectedPriorities {
 
 /** Looks templates up for readers of rollups. Ids are 16 lower-case hex digits. */
 export interface TemplateDirectory {
-  /**
-   * @returns the target into which `id` was merged, or the template itself; null when it is not
-   * known
-   */
+  /** @returns the target into which `id` was merged, or the template itself; null when it is not known */
   describe(id: string): DescribedTemplate | null
   /** The ids of all merged templates with the ids of their targets. */
   redirects(): readonly { readonly from: string; readonly into: string }[]

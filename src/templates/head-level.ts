@@ -55,10 +55,7 @@ const mayBeOutOfMemory = (head: string): boolean => {
 }
 
 const TIME = /\d:\d\d|\d{4}[-/.]\d\d|\d\d[-/]\d\d|^\d{9,}/
-/**
- * Words that may follow an `Error` without punctuation at the beginning of a report: `Error while
- * reading …`.
- */
+/** Words that may follow an `Error` without punctuation at the beginning of a report: `Error while reading …`. */
 const OPENS_REPORT =
   /^(?:in|while|when|on|at|from|during|occurred|trying|connecting|reading|writing|opening|loading|sending|receiving|parsing|processing|creating|executing|fetching|starting|calling|performing|saving|closing|initializing|getting|setting)$/i
 const LEVEL_FIELD = /(?:^|,)[{("]*(?:level|lvl|severity|loglevel|log_level)"?[=:]"?([A-Za-z]+)/i

@@ -65,10 +65,7 @@ export class TemplateMiner {
     return this.#templates.length
   }
 
-  /**
-   * Sets the ingest key of each source of the next messages and rows. A source that is missing has
-   * none.
-   */
+  /** Sets the ingest key of each source of the next messages and rows. A source that is missing has none. */
   setOwners(owners: ReadonlyMap<string, string>): void {
     this.#owners = owners
   }
@@ -169,10 +166,7 @@ export class TemplateMiner {
     return true
   }
 
-  /**
-   * Creates a template from its row; null when it is known already or the limit of all templates is
-   * reached.
-   */
+  /** Creates a template from its row; null when it is known already or the limit of all templates is reached. */
   #take({ id, source, text, redirectId, born }: TemplateRow): Template | null {
     const isCatchAll = text === VALUE
     const isFull = this.#shares.used >= this.#limits.templates && !isCatchAll

@@ -14,10 +14,7 @@ const MAX_RUN = 12
 const RUN_WORDS = 5
 /** The least number of units between two places, blanks included. */
 const MIN_BETWEEN = 4
-/**
- * The number of contents that a place of several words needs, by the number of words around it;
- * with more words it needs 3.
- */
+/** The number of contents that a place of several words needs, by the number of words around it; with more words it needs 3. */
 const RUN_NEEDS = [99, 99, 16, 10, 6]
 /** The most templates, newest first, that a template is compared with for each key in common. */
 const MAX_BUCKET = 20
@@ -101,10 +98,7 @@ export class Places {
   }
 }
 
-/**
- * A cache of texts split into units, shared by all sources, because a template is compared with
- * many others.
- */
+/** A cache of texts split into units, shared by all sources, because a template is compared with many others. */
 const recent = new LRUCache<string, readonly string[]>({
   maxSize: 2 ** 21,
   sizeCalculation: (_, text) => text.length + 1,
@@ -118,9 +112,7 @@ function unitsOf(text: string): readonly string[] {
   return units
 }
 
-/**
- * Splits a text into words, blanks and punctuation; the content of a slot and a tail are one unit.
- */
+/** Splits a text into words, blanks and punctuation; the content of a slot and a tail are one unit. */
 function readUnits(text: string): readonly string[] {
   const units: string[] = []
   const tail = findTail(text, isSentence)
@@ -184,10 +176,7 @@ function withValues(units: readonly string[], places: readonly Place[]): string 
   return text + units.slice(at).join('')
 }
 
-/**
- * Counts the words outside of the places. Names of values do not distinguish statements, so they
- * are not counted.
- */
+/** Counts the words outside of the places. Names of values do not distinguish statements, so they are not counted. */
 function countWords(units: readonly string[], places: readonly Place[]): number {
   const isFixed = (i: number): boolean => !places.some(({ from, to }) => from <= i && i < to)
   const isName = (i: number): boolean =>
@@ -253,9 +242,7 @@ function commonEnds(a: readonly string[], b: readonly string[]): Pair {
 /** Marks the end of both lists. */
 const END_PAIR: Pair = [-1, -1]
 
-/**
- * Adds a place. Single common words between two places are a coincidence, so the places are joined.
- */
+/** Adds a place. Single common words between two places are a coincidence, so the places are joined. */
 function add(places: Place[], place: Place): void {
   const last = places.at(-1)
   if (last === undefined || place.from - last.to >= MIN_BETWEEN) places.push(place)
@@ -321,7 +308,7 @@ function isEnough({ text, contents, words, isOfRuns, members }: Group): boolean 
   return contents.every((seen) => seen.size >= need * caution([...seen]))
 }
 
-/** The additional contents that verbs and capitals need, which are seldom values. */
+/** The factor by which verbs and capitals, which are seldom values, need more contents. */
 function caution(contents: readonly string[]): number {
   if (contents.every((content) => CAPITALS.test(content))) return 2
   return contents.filter((content) => VERB.test(content)).length * 2 > contents.length ? 3 : 1

@@ -191,10 +191,7 @@ export class TemplateRegistry {
     return found
   }
 
-  /**
-   * Follows redirects. Two instances that merge at the same time may store a cycle; then its oldest
-   * template is the target.
-   */
+  /** Follows redirects. Two instances that merge at the same time may store a cycle; then its oldest template is the target. */
   #root(from: Template): Template {
     const path: Template[] = []
     let at = from

@@ -23,8 +23,8 @@ const NONE: Readonly<SourceCount> = { owner: '', templates: 0 }
  * 40 greedy sources 1,363, and a new source as many as each of them. The templates of all sources
  * of one ingest key (their owner) count twice towards the shares of these sources, so that all
  * sources of a key get half of the templates together, and others the other half. Sources that
- * users registered have no owner. Source: Choudhury and Hahne, "Dynamic queue length thresholds for
- * shared-memory packet switches" (1998).
+ * users registered have no owner.
+ * Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches" (1998).
  */
 export class TemplateShares {
   readonly #limits: ShareLimits

@@ -6,7 +6,7 @@ import type { TemplateStore } from './store.js'
  * Several instances find templates independently and store them in one table. An id is a hash of
  * the source and of the text at birth, so the same first message gives the same id everywhere. Each
  * instance reads the templates of the others and passes them to its miner; the resulting changes
- * are stored in turn, until all agree (`TemplateMiner`). When one instance forgets templates
+ * are stored in turn, until all agree (`TemplateMiner`). When one instance forgets a template
  * (upkeep.ts), the others do too, unless they get a message of it: then it is stored and adopted
  * again.
  */

@@ -275,10 +275,7 @@ function readAssigned(text: string, at: number, slots: Slot[]): number {
   return at + length
 }
 
-/**
- * The length of a value without quotes. It ends at the next key, a comma, or a bracket that was
- * open before it.
- */
+/** The length of a value without quotes. It ends at the next key, a comma, or a bracket that was open before it. */
 function assignedLength(text: string): number {
   const most = NEXT_KEY.exec(text)?.index ?? text.length
   let depth = 0

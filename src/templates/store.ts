@@ -46,10 +46,7 @@ const seenSql = statement<
 >('template_seen')
 const changedSql = statement<{ readonly since: number }, Row>('templates_changed')
 
-/**
- * Reads overlap by this much, because versions are timestamps of the instances, clocks may differ
- * and inserts take time.
- */
+/** Reads overlap by this much, because versions are timestamps of the instances, clocks may differ and inserts take time. */
 const OVERLAP_MS = 300_000
 const CHANGED_TIMEOUT_MS = 5_000
 /** How long the rows of deleted templates are kept. */

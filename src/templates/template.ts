@@ -258,10 +258,7 @@ export class Template {
     this.#gaps = []
   }
 
-  /**
-   * With enough fixed words, a word in the position of a value is one, except at the beginning of
-   * the message.
-   */
+  /** With enough fixed words, a word in the position of a value is one, except at the beginning of the message. */
   #countMaxWords(): void {
     const fixed = this.words.length >= FIXED_FOR_WORDS
     const last = this.#gaps.length - 1

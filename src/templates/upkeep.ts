@@ -62,10 +62,7 @@ export function createTemplateUpkeep(deps: UpkeepDeps) {
     log.info({ forgotten, left: templates.size, tookMs }, 'templates were forgotten')
   }
 
-  /**
-   * Forgets templates of crowded sources that were created before `bornBeforeMs` and occurred only
-   * once.
-   */
+  /** Forgets templates of crowded sources that were born before `bornBeforeMs` and occurred only once. */
   const forgetRare = async (bornBeforeMs: number): Promise<void> => {
     const crowded = crowdedSources(deps)
     if (crowded.size === 0) return
@@ -78,8 +75,7 @@ export function createTemplateUpkeep(deps: UpkeepDeps) {
       return isOld && times <= 1 && priorities.overrides.of(root) === null ? family : []
     })
     if (rare.length < MIN_FORGOTTEN) return
-    // The rows are deleted first. A message that arrives meanwhile finds its template marked, or
-    // stores it again later.
+    // The rows are deleted first. A message that arrives meanwhile finds its template marked, or stores it again later.
     await store.forget(rare)
     const ids = new Set(rare.map(({ id }) => id))
     templates.forget(({ id }) => ids.has(id))

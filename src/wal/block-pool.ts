@@ -116,10 +116,7 @@ export class BlockPool {
     return { buffer: new SharedArrayBuffer(size), used: 0, retained: 0, acquired: null }
   }
 
-  /**
-   * Moves a chunk to the list of its state: open or free; a full one is in neither, and a
-   * superfluous one is dropped.
-   */
+  /** Moves a chunk to the list of its state: open or free; a full one is in neither, and a superfluous one is dropped. */
   #settle(chunk: Chunk): void {
     if (chunk.acquired !== null) return
     const isOpen = this.#open.includes(chunk)

@@ -79,10 +79,7 @@ export interface DamagedRange {
   readonly length: number
 }
 
-/**
- * Reads every complete frame. After damaged bytes it continues at the next frame with a valid
- * checksum.
- */
+/** Reads every complete frame. After damaged bytes it continues at the next frame with a valid checksum. */
 export function scanSegment(key: Buffer, bytes: Buffer): SegmentScan {
   const frames: Frame[] = []
   const damaged: DamagedRange[] = []
@@ -128,7 +125,7 @@ function crc32Of(parts: readonly Uint8Array[]): number {
   return crc
 }
 
-/** Writes a file that is no segment; it is on disk when this resolves. */
+/** Writes a file other than a segment into the directory of the log; it is on disk when this resolves. */
 export async function writeBesideLog(
   dir: string,
   name: string,

@@ -23,25 +23,17 @@ export interface SharedCommand {
   /** The id of the change, the same on all instances. */
   readonly id: string
   readonly change: SharedChange
-  /**
-   * The time at which the change took effect without this instance, for which it applies to rows
-   * received earlier; else null.
-   */
+  /** The time at which the change took effect without this instance, for which it applies to rows received earlier; else null. */
   readonly beforeMs: number | null
   /** Records before this one were already being sent, and stay unchanged. */
   readonly fromSeq: number
 }
 
-/**
- * Deletes events; its record has the landing rows that subtract their occurrences from the rollups.
- */
+/** Deletes events; its record has the landing rows that subtract their occurrences from the rollups. */
 export interface EventDeletion {
   readonly kind: 'delete-events'
   readonly ids: readonly number[]
-  /**
-   * Subtracts the events from `template_stats`: a Native block in Base64, and the token of its
-   * insert.
-   */
+  /** Subtracts the events from `template_stats`: a Native block in Base64, and the token of its insert. */
   readonly stats: string
   readonly token: string
 }

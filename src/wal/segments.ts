@@ -24,10 +24,7 @@ export interface Segment {
   size: number
   /** The number of its records that ClickHouse does not have yet. */
   waiting: number
-  /**
-   * The segment is kept for its deduplication keys until this time (ms since 1970), or until space
-   * is needed.
-   */
+  /** The segment is kept for its deduplication keys until this time (ms since 1970), or until space is needed. */
   keepUntilMs: number
 }
 
@@ -84,10 +81,7 @@ export class Segments {
     return segment
   }
 
-  /**
-   * Deletes completed segments from the oldest on, because a segment holds the `done` frames of the
-   * segments before it.
-   */
+  /** Deletes completed segments from the oldest on, because a segment holds the `done` frames of the segments before it. */
   async dropDone(): Promise<void> {
     for (;;) {
       const [segment] = this.#all

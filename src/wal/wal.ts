@@ -28,10 +28,7 @@ const TELL_MS = 60_000
 export interface WalOptions {
   readonly dir: string
   readonly maxBytes: number
-  /**
-   * The bytes of waiting records that are kept in memory; later ones are on disk only, and read
-   * back when they are sent.
-   */
+  /** The bytes of waiting records that are kept in memory; later ones are on disk only, and read back when they are sent. */
   readonly cacheBytes: number
   /** The memory for records that are read back. */
   readonly blockPool: BlockPool
@@ -161,10 +158,7 @@ export class Wal {
     return this.#writtenAtMs
   }
 
-  /**
-   * The time for which the oldest record has waited for ClickHouse since it was appended, or since
-   * the start; 0 without one.
-   */
+  /** The time for which the oldest record has waited for ClickHouse since it was appended, or since the start; 0 without one. */
   get oldestMs(): number {
     const [oldest] = this.#pending
     return oldest === undefined ? 0 : performance.now() - oldest.sinceMs
@@ -211,10 +205,8 @@ export class Wal {
   /**
    * Appends a record; its sequence is assigned at the call.
    *
-   * @param release called once, when the payload's memory is no longer read: the record is done,
-   * lost or on disk only
-   * @param hasOnceKeys whether the record is kept for `keepOnceKeysMs` after it is done, so that a
-   * restart finds its keys
+   * @param release called once, when the payload's memory is no longer read: the record is done, lost or on disk only
+   * @param hasOnceKeys whether its segment is kept for `keepOnceKeysMs` after this write, so that a restart finds its keys
    * @returns its sequence, and a promise that resolves when it is on disk
    */
   append(
@@ -279,10 +271,7 @@ export class Wal {
     return payload
   }
 
-  /**
-   * Reads the records that were done in an earlier run and are still on disk, oldest first. It can
-   * be called once.
-   */
+  /** Reads the records that were done in an earlier run and are still on disk, oldest first. It can be called once. */
   async *readDone(): AsyncGenerator<readonly Uint8Array[]> {
     const records = this.#doneBefore
     this.#doneBefore = []
@@ -349,15 +338,11 @@ export class Wal {
         await this.#fail(group, cause)
       }
     }
-    // Nothing may be awaited after the last check of the queue, or a write in between would wait
-    // for ever.
+    // Nothing may be awaited after the last check of the queue, or a write in between would wait for ever.
     this.#committing = null
   }
 
-  /**
-   * Takes the queued writes. When the disk has no reserve, records are refused so that `done`
-   * frames can be written.
-   */
+  /** Takes the queued writes. When the disk has no reserve, records are refused so that `done` frames can be written. */
   async #takeGroup(): Promise<readonly Write[]> {
     if (this.#fault !== null && !this.#disk.hasReserve) {
       await this.#disk.tend()
@@ -387,10 +372,7 @@ export class Wal {
     }
   }
 
-  /**
-   * Whether a new segment must begin. On a full disk this is as soon as it lets the current one be
-   * deleted.
-   */
+  /** Whether a new segment must begin. On a full disk this is as soon as it lets the current one be deleted. */
   #isOver({ size, waiting }: Segment): boolean {
     return size >= SEGMENT_BYTES || (!this.#disk.hasReserve && size > 0 && waiting === 0)
   }
@@ -418,8 +400,7 @@ export class Wal {
     this.#fault = cause instanceof Error ? cause : new Error(String(cause))
     const segment = this.#segments.last
     await truncateTail(segment).catch(() => {
-      // If truncating fails, the torn end has a wrong checksum, and the next write begins a new
-      // segment.
+      // If truncating fails, the torn end has a wrong checksum, and the next write begins a new segment.
       if (segment !== undefined) segment.size = SEGMENT_BYTES
     })
     if (isFullDisk(this.#fault)) await this.#disk.spendReserve()
@@ -439,10 +420,7 @@ export class Wal {
     }
   }
 
-  /**
-   * Measures the disk, and tries a failed one with a frame, because without ingestion nothing else
-   * would.
-   */
+  /** Measures the disk, and tries a failed one with a frame, because without ingestion nothing else would. */
   async #tend(): Promise<void> {
     await this.#disk.tend()
     this.#tellFullDisk()
@@ -518,8 +496,7 @@ export class Wal {
         return
       case 'batch':
         this.#openBatch = decodeBatch(seq, Buffer.from(payload))
-        // The last record of the batch may be damaged, and a new record with its sequence would be
-        // sent with the batch.
+        // The last record of the batch may be damaged, and a new record with its sequence would be sent with the batch.
         this.#nextSeq = Math.max(this.#nextSeq, this.#openBatch.to + 1)
         return
       case 'done':

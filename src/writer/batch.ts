@@ -117,10 +117,7 @@ function accepted(
   return pieces
 }
 
-/**
- * Turns the first remaining repeat of an event whose first row was refused or lost into its first
- * row.
- */
+/** Turns the first remaining repeat of an event whose first row was refused or lost into its first row. */
 function withNewEvents(
   pieces: readonly Piece[],
   records: readonly NumberedRecord[],

@@ -118,10 +118,7 @@ export class PendingChanges {
     return this.#changes.filter((each) => each.fromSeq <= seq && seq < each.toSeq)
   }
 
-  /**
-   * Includes the record of the change itself, which may contain templates and registrations from
-   * before it.
-   */
+  /** Includes the record of the change itself, which may contain templates and registrations from before it. */
   #deletions(seq: number): readonly PendingChange[] {
     return this.#changes.filter(
       (each) => each.fromSeq <= seq && seq <= each.toSeq && isDeletion(each),

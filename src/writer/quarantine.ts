@@ -91,10 +91,7 @@ export function createQuarantine({ wal, batches, ids, log, metrics, onRefused }:
 const bytesOf = (pieces: readonly Piece[]): readonly Uint8Array[] =>
   pieces.map(({ bytes }) => bytes)
 
-/**
- * Whether a block cannot be read. Wrong lengths make ClickHouse exceed its memory limit, which
- * looks like a transient error.
- */
+/** Whether a block cannot be read. Wrong lengths make ClickHouse exceed its memory limit, which looks like a transient error. */
 export const hasUnreadable = (pieces: readonly Piece[]): boolean =>
   pieces.some(({ bytes }) => readBlock(bytes) === null)
 

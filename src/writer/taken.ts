@@ -17,9 +17,7 @@ import type { Piece, RowTable } from './batch.js'
 export interface StoredBatches {
   /** Counts the batches with later tokens up to `most`. */
   later(token: string, most: number): Promise<number>
-  /**
-   * @returns the sources, among the given ones, whose rows of the batch with this token are stored
-   */
+  /** @returns the sources, among the given ones, whose rows of the batch with this token are stored */
   sourcesStored(token: string, sources: readonly string[]): Promise<ReadonlySet<string>>
   /** @returns the ids of the dead letters that are stored */
   deadLettersAmong(ids: readonly number[]): Promise<ReadonlySet<number>>

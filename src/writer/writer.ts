@@ -19,10 +19,7 @@ import { PendingChanges, type StillWanted } from './pending-changes.js'
 import { notStored, type StoredBatches } from './taken.js'
 import { MINUTE_MS } from '../model/time.js'
 
-/**
- * Half of this costs ClickHouse 20 % more CPU under heavy load; twice as much gains nothing
- * (bench/NOTES.md).
- */
+/** Half of this costs ClickHouse 20 % more CPU under heavy load; twice as much gains nothing (bench/NOTES.md). */
 export const BATCH_BYTES = 48 * 1024 * 1024
 /** Up to this number ClickHouse forms one block, and so one part per table. */
 export const BATCH_ROWS = 500_000
@@ -136,9 +133,7 @@ export class Writer {
   #readableToken = ''
   /** The token of a batch that was never sent; '' for none. */
   #newToken = ''
-  /**
-   * When the current series of failures began, by `performance.now`; null while batches are stored.
-   */
+  /** When the current series of failures began, by `performance.now`; null while batches are stored. */
   failingSinceMs: number | null = null
 
   constructor(options: WriterOptions) {
