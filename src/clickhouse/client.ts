@@ -88,9 +88,7 @@ export interface Store {
     token: string,
     options?: RequestOptions,
   ): Promise<void>
-  /**
-   * @returns the sources, among the given ones, whose rows of the batch with this token are stored
-   */
+  /** @returns the sources, among the given ones, whose rows of the batch with this token are stored */
   sourcesStored(token: string, sources: readonly string[]): Promise<ReadonlySet<string>>
   /** Inserts a few rows, given as objects by column name. Resolves when they are stored. */
   insertRows(table: string, rows: readonly object[], options?: RequestOptions): Promise<void>

@@ -35,10 +35,7 @@ export const isBuiltin = (field: Field, name: BuiltinField): boolean =>
 
 /** A test of a text. */
 export type TextTest =
-  /**
-   * A whole word, in any case. Punctuation at its ends is ignored, punctuation within it is not:
-   * `10.0.0.9`.
-   */
+  /** A whole word, in any case. Punctuation at its ends is ignored, punctuation within it is not: `10.0.0.9`. */
   | { readonly kind: 'word'; readonly text: string }
   /** A word with this beginning, in any case. */
   | { readonly kind: 'prefix'; readonly text: string }

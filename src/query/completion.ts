@@ -10,10 +10,7 @@ export interface Completion {
   /** `clause`: a word or the name of a field; `operator`: `OR`; `value`: a value of `field`. */
   readonly expected: readonly ('clause' | 'operator' | 'value')[]
   readonly field: Field | null
-  /**
-   * The names of the language that begin with the typed text: built-in fields, or the values of a
-   * field with few values.
-   */
+  /** The names of the language that begin with the typed text: built-in fields, or the values of a field with few values. */
   readonly names: readonly string[]
 }
 

@@ -23,10 +23,7 @@ export type TextToken = Span & { readonly of: FieldToken | null } & (
         readonly isPrefix: boolean
         /** Whether it has a star at another place than its end. */
         readonly hasInnerStar: boolean
-        /**
-         * The position of two unescaped dots that are not at the beginning of the text; -1 for
-         * none.
-         */
+        /** The position of two unescaped dots that are not at the beginning of the text; -1 for none. */
         readonly dotsAt: number
       }
     | { readonly kind: 'quoted'; readonly text: string; readonly isClosed: boolean }
@@ -44,9 +41,7 @@ const KEYWORDS = { OR: 'or', AND: 'and', NOT: 'not' } as const
 /** A backslash before one of these escapes it; before a letter or digit it is a plain backslash. */
 const ESCAPABLE = /[\s!-/:-@[-`{-~]/
 const ESCAPED = new RegExp(`\\\\${ESCAPABLE.source}`, 'g')
-/**
- * A name that may precede `>` and `<`; otherwise these are characters of a word, such as `a->b`.
- */
+/** A name that may precede `>` and `<`; otherwise these are characters of a word, such as `a->b`. */
 const COMPARABLE_NAME = /^[\p{L}_$@](?:[\p{L}\p{N}_.$@/-]*[\p{L}\p{N}_])?$/u
 /** Dashes that exclude nothing. */
 const DASHES = /-+(?:\s|$)/y

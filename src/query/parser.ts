@@ -22,10 +22,7 @@ export type Parsed =
   | {
       readonly query: Query
       readonly fault: null
-      /**
-       * Hints about what may have been meant otherwise, such as an attribute with a name like a
-       * built-in field.
-       */
+      /** Hints about what may have been meant otherwise, such as an attribute with a name like a built-in field. */
       readonly hints: readonly QueryFault[]
       /** A fault of one of its clauses; null for a clause that is not in the line. */
       readonly faultOf: (clause: Query, message: string) => QueryFault | null
@@ -277,10 +274,7 @@ class Parser {
     if (meant !== null) this.hints.push(meant.fault)
   }
 
-  /**
-   * Finds `!a`, which looks like an exclusion but is the word `a`, and `!a:b`, which tests an
-   * attribute `!a`.
-   */
+  /** Finds `!a`, which looks like an exclusion but is the word `a`, and `!a:b`, which tests an attribute `!a`. */
   #asMark({ start }: Token): SyntaxFault | null {
     if (this.#line[start] !== '!') return null
     return new SyntaxFault({ start, end: start + 1 }, '! excludes nothing; - does', '-')

@@ -37,10 +37,7 @@ export function printName(field: Field): string {
   return SAFE_NAME.test(name) ? name : quoted(name)
 }
 
-/**
- * @param isClause whether it is a clause of its own, where minus, comparisons and keywords have a
- * meaning
- */
+/** @param isClause whether it is a clause of its own, where minus, comparisons and keywords have a meaning */
 function printTextTest(test: TextTest, isClause: boolean): string {
   switch (test.kind) {
     case 'word':

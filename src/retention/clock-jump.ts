@@ -1,9 +1,6 @@
 import { HOUR_MS } from '../model/time.js'
 
-/**
- * The least difference between the clock and the time passed at which the clock may have been set
- * forward by mistake.
- */
+/** The least difference between the clock and the time passed at which the clock may have been set forward by mistake. */
 const JUMP_MS = HOUR_MS
 
 /**

@@ -109,10 +109,7 @@ export function createCold({ store, partitions, exclusive, afterDays, checkS3, l
   }
 }
 
-/**
- * Checks S3 at the start and after a fault, because its own error is clearer than that of
- * ClickHouse.
- */
+/** Checks S3 at the start and after a fault, because its own error is clearer than that of ClickHouse. */
 function createS3Check(tryS3: ColdDeps['checkS3']) {
   let isChecked = tryS3 === null
   return {

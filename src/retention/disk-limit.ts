@@ -30,10 +30,7 @@ interface Outcome {
   readonly nothingDropped: string | null
 }
 
-/**
- * @returns the part of MAX_DISK that can be enforced: the disk of a ClickHouse server is not known
- * here
- */
+/** @returns the part of MAX_DISK that can be enforced: the disk of a ClickHouse server is not known here */
 export function heldLimit(
   limit: DiskLimit | null,
   isEmbedded: boolean,
@@ -48,10 +45,7 @@ export function heldLimit(
   return null
 }
 
-/**
- * A share of MAX_DISK. When events take less than this, other files fill the disk, and no events
- * are dropped.
- */
+/** A share of MAX_DISK. When events take less than this, other files fill the disk, and no events are dropped. */
 const OWN_SHARE = 0.5
 
 /** The disk that a directory is on. */

@@ -56,10 +56,7 @@ const DISK_EVERY_MS = 30_000
 const CLOCK_JUMPED =
   'the clock was put forward by more than an hour: retention drops nothing for an hour'
 
-/**
- * Drops expired rows every hour, on one instance at a time, and moves old partitions to cold
- * storage.
- */
+/** Drops expired rows every hour, on one instance at a time, and moves old partitions to cold storage. */
 export function createRetention(deps: RetentionDeps) {
   const { config, log, store, entities, exclusive, isEmbedded } = deps
   const policy = createRetentionPolicy(deps)
@@ -99,10 +96,7 @@ export function createRetention(deps: RetentionDeps) {
       // An embedded ClickHouse without S3_URL has no such disk.
       if (!isEmbedded || s3Of(config) !== null) cold.start()
     },
-    /**
-     * A warning for operators: days were dropped for the disk, or cold storage does not answer;
-     * null for none.
-     */
+    /** A warning for operators: days were dropped for the disk, or cold storage does not answer; null for none. */
     told: (): string | null => {
       const all = [disk.told(), cold.fault()].filter((one) => one !== null)
       return all.length === 0 ? null : all.join('; ')

@@ -12,7 +12,7 @@ import type { RetentionPolicy } from './policy.js'
  *
  * Events, their repeats and dead letters are partitioned by the day of their arrival; events and
  * repeats also by the retention class that held when they arrived. A partition is therefore dropped
- * as a whole when its class has expired.
+ * as a whole when its day is as many days ago as its class keeps rows.
  *
  * When the retention of a source, an application or a severity changes, the partitions of the days
  * until then hold rows of another class. Once a day, and after each change, the groups of such

@@ -17,9 +17,7 @@ export interface OidcProvider {
   readonly roles: Readonly<Record<string, Role>>
   /** The role of users without any of these values; null refuses them. */
   readonly defaultRole: Role | null
-  /**
-   * Whether a local user with the e-mail that the provider has verified is linked to the provider.
-   */
+  /** Whether a local user with the e-mail that the provider has verified is linked to the provider. */
   readonly linkByEmail: boolean
   readonly sessionHours: number
 }

@@ -48,9 +48,7 @@ interface Tally {
   second: number
 }
 
-/**
- * @param maxKeys above it the least recently active source is evicted and counted under no source
- */
+/** @param maxKeys above it the least recently active source is evicted and counted under no source */
 export function createCollectorStats(
   nowMs: () => number = Date.now,
   maxKeys = MAX_KEYS,

@@ -71,10 +71,7 @@ export interface Metrics {
   /** Counts a finished request of one port. */
   request(server: 'api' | 'collector', facts: RequestOutcome): void
   ingested(protocol: string, facts: IngestFacts): void
-  /**
-   * Counts the messages of durable rows by source and severity, and their attribute values beyond
-   * the bounds.
-   */
+  /** Counts the messages of durable rows by source and severity, and their tags that are kept but not searchable. */
   stored(rows: StoredRows): void
   /** Counts a wrong or reused credential. */
   credentialRefused(kind: string): void
@@ -135,8 +132,7 @@ function createRequests(registry: Registry): Metrics['request'] {
     buckets: REQUEST_BUCKETS,
     registers: [registry],
   })
-  // Cached, because finding a histogram by its labels in prom-client costs more than the
-  // observation itself.
+  // Cached, because finding a histogram by its labels in prom-client costs more than the observation itself.
   const children = new Map<string, Child>()
   let last: { readonly of: string; readonly facts: RequestOutcome; readonly child: Child } | null =
     null
@@ -181,8 +177,7 @@ function createIngest(registry: Registry): Metrics['ingested'] {
     labelNames: ['protocol', 'outcome'],
     registers: [registry],
   })
-  // Cached, because finding a counter by its labels in prom-client costs more than counting. There
-  // are few protocols.
+  // Cached, because finding a counter by its labels in prom-client costs more than counting. There are few protocols.
   const children = new Map<string, { readonly inc: (count: number) => void }>()
   const count = (name: string, make: () => Counter.Internal, by: number): void => {
     let child = children.get(name)
