@@ -1,6 +1,4 @@
-/*
- * Classes of bytes, and functions that find the end of a word, path, address or host name, sixteen bytes at a time.
- */
+/* Classes of bytes, and functions that find the end of a word, path, address or host name, sixteen bytes at a time. */
 /** Classes of bytes in the scanner; bytes of the classes from `WORD` up are parts of words. */
 export const SPACE: u32 = 0
 const PUNCT: u32 = 1

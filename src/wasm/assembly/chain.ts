@@ -181,10 +181,7 @@ function push(kind: u32, from: usize, to: usize): void {
   chainCount++
 }
 
-/**
- * Finds chains that are a value (URL, path, address) or a name (`x1=`, `a12::b`) because of the
- * text around them.
- */
+/** Finds chains that are a value (URL, path, address) or a name (`x1=`, `a12::b`) because of the text around them. */
 function valueByContext(): u32 {
   const c = byteAt(chainEnd)
   if (c == 47) return opensPath() ? takePath() : 0

@@ -166,10 +166,7 @@ export function readLines(from: usize, length: usize, most: u32): usize {
   return at - base
 }
 
-/**
- * Registers a line of the body as a head of further records: its offset, the caller's number for
- * it, and their source.
- */
+/** Registers a line of the body as a head of further records: its offset, the caller's number for it, and their source. */
 export function setHead(from: usize, length: usize, no: u32, source: u32): void {
   heads.setHead(input.ptr + from, length, no, source)
 }

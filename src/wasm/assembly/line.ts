@@ -130,8 +130,7 @@ const QUOTES: usize = memory.data(48)
 /** Returns the first quote, backslash, control character or byte beyond ASCII from `at` on. */
 @inline
 function special(at: usize, end: usize): usize {
-  // The vectors are loaded from memory, because the engine would rebuild a constant wherever it is
-  // used.
+  // The vectors are loaded from memory, because the engine would rebuild a constant wherever it is used.
   const quote = v128.load(QUOTES)
   const backslash = v128.load(QUOTES, 16)
   const space = v128.load(QUOTES, 32)
@@ -150,10 +149,7 @@ function special(at: usize, end: usize): usize {
   return end
 }
 
-/**
- * By name: the name that followed it last, because lines of one sender have their members in the
- * same order.
- */
+/** By name: the name that followed it last, because lines of one sender have their members in the same order. */
 const followers: usize = memory.data(18)
 
 /** Returns the number of the name at `at`, `NAMES` for another one. @param before the name before, `NAMES` for the first */
@@ -175,10 +171,7 @@ function nameAt(at: usize, before: u32): u32 {
   return NAMES
 }
 
-/**
- * Whether the last line has other names than the canonical ones, which changes the meaning of its
- * level and tags.
- */
+/** Whether the last line has other names than the canonical ones, which changes the meaning of its level and tags. */
 export let isMapped = false
 /** The members that a line with other names may have; further members are tags. */
 const MAPPED: u32 =
@@ -272,9 +265,7 @@ export function readMembers(from: usize, end: usize): u32 {
   return (seen & ~MAPPED) != 0 ? 0 : withOthers(seen)
 }
 
-/**
- * Returns the offset after a number, true, false or null; 0 for a value that needs the JSON parser.
- */
+/** Returns the offset after a number, true, false or null; 0 for a value that needs the JSON parser. */
 function valueEnd(member: u32, name: u32, at: usize, end: usize): usize {
   if (member == TAGS) return flatObjectEnd(at, end)
   if (member == TIMESTAMP) {
@@ -438,10 +429,7 @@ export function tagEnd(no: u32): usize {
   return load<u32>(tagValueEnds + no * 4)
 }
 
-/**
- * Whether the decoders would keep each of the flat tags unchanged: its value is not empty, not
- * JSON, and not a list of words.
- */
+/** Whether the decoders would keep each of the flat tags unchanged: its value is not empty, not JSON, and not a list of words. */
 function areKeptTags(): bool {
   const from = <usize>load<u32>(starts + TAGS * 4)
   const count = flatTags(from, load<u32>(ends + TAGS * 4))

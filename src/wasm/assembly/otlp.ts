@@ -10,10 +10,7 @@ import { zeroed } from './memory'
 import * as protobuf from './protobuf'
 import * as tags from './tags'
 
-/**
- * Returns the index into SEVERITIES of a severity number, if the sender's own word adds nothing to
- * it; else `UNREAD_LEVEL`.
- */
+/** Returns the index into SEVERITIES of a severity number, if the sender's own word adds nothing to it; else `UNREAD_LEVEL`. */
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'logLevel')
 declare function logLevel(number: u32, at: usize, length: u32): u32

@@ -89,8 +89,8 @@ function withFraction(whole: i64, from: usize, end: usize, mayLackZone: bool): i
 /**
  * Converts a civil date to ms since 1970.
  *
- * @returns the least i64 for a date that does not exist Source: the era-based count of days in
- * Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms".
+ * @returns the least i64 for a date that does not exist
+ * Source: the era-based count of days in Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms".
  */
 function civilDayMs(year: u32, month: u32, day: u32): i64 {
   if (year == 0 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return i64.MIN_VALUE
