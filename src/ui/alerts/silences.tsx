@@ -118,7 +118,7 @@ function Tools({ silence, onEdit, onChange }: ToolsProps) {
         {change}
         <ConfirmButton
           label="End …"
-          sure="End it: firing alerts are notified"
+          sure="End it: notices of firing alerts are sent"
           onSure={() => {
             const json = { matchers, reason, starts_at, ends_at: 'now' }
             onChange(call(path, { method: 'PUT', json }), 'It is over.')

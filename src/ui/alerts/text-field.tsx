@@ -5,10 +5,7 @@ interface TextProps {
   readonly onChange: (value: string) => void
 }
 
-/**
- * A text field that reports a change when it loses the focus, so that an incomplete word has no
- * effect.
- */
+/** A text field that reports a change when it loses the focus, so that an incomplete word has no effect. */
 export const Text = ({ label, value, placeholder, onChange }: TextProps) => (
   <label class="field">
     {label}

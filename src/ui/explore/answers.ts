@@ -106,10 +106,7 @@ export async function askHistogram(
 
 const HOUR_MS = 3_600_000
 
-/**
- * The number of buckets. A rollup counts events by whole hours; a span of some hours has at most
- * one bucket more.
- */
+/** The number of buckets. A rollup counts events by whole hours; a span of some hours has at most one bucket more. */
 function bucketsOf({ fromMs, toMs }: Span): number {
   const hours = Math.ceil((toMs - fromMs) / HOUR_MS) + 1
   return hours < 4 ? 300 : Math.min(hours, 300)

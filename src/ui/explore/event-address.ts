@@ -3,9 +3,7 @@ import { addressOf, type Place } from '../lib/router.js'
 import { hourTo } from '../lib/time.js'
 import type { Row } from './rows.js'
 
-/**
- * The address of an event with a time range: the hour that ends with it, for the list beside it.
- */
+/** The address of an event with a time range: the hour that ends with it, for the list beside it. */
 export async function eventAddress({ path, params }: Place): Promise<string> {
   try {
     const { timestamp } = await call<Row>(

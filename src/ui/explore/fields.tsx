@@ -30,10 +30,7 @@ interface FieldsProps {
   readonly onColumn: (name: string) => void
 }
 
-/**
- * The fields of the matching events with their most frequent values. A click filters by a value,
- * with Alt excludes it.
- */
+/** The fields of the matching events with their most frequent values. A click filters by a value, with Alt excludes it. */
 export function Fields({ run, runKey, fields, facets, columns, onLine, onColumn }: FieldsProps) {
   const values = (facet: Facet, total: number): ComponentChildren => (
     <Values facet={facet} total={total} run={run} runKey={runKey} onLine={onLine} />

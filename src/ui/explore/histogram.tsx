@@ -22,9 +22,7 @@ interface HistogramProps {
   readonly why?: string | null
 }
 
-/**
- * A stacked bar chart of the matches over time. A brush with the pointer or the keyboard zooms in.
- */
+/** A stacked bar chart of the matches over time. A brush with the pointer or the keyboard zooms in. */
 export function HistogramChart(props: HistogramProps) {
   const { histogram: newest, onZoom, onWhy = onZoom, why = null } = props
   /** The histogram under a brush stays until the brush ends, whatever is loaded meanwhile. */
@@ -70,7 +68,7 @@ export function HistogramChart(props: HistogramProps) {
   useEffect(() => {
     const made = chart.current
     if (made === null) return
-    // uPlot lays out a new chart in a microtask, after this one.
+    // uPlot lays out a new chart in a microtask, which it has queued before this one.
     queueMicrotask(() => {
       const { clientWidth, clientHeight } = made.over
       const [left = 0, right = 0] = (brush === null ? spanOf(why ?? '') : brushedSpan(brush)).map(
@@ -215,8 +213,7 @@ function draw(root: HTMLElement, histogram: Histogram, { onHover, onSelect }: Ha
       x: { range: () => [start, end] },
       y: { range: (_, _min, max) => [0, max * 1.05 || 1] },
     },
-    // The bars are drawn by the page, because stacked series of uPlot have edges in each other's
-    // colours.
+    // The bars are drawn by the page, because stacked series of uPlot have edges in each other's colours.
     series: [{}, { paths: () => null, points: { show: false } }],
     axes: [
       {

@@ -145,9 +145,7 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
   )
 }
 
-/**
- * The first proposal that still fits the typed text: the list may be older than the last letters.
- */
+/** The first proposal that still fits the typed text: the list may be older than the last letters. */
 const fitting = (all: readonly Proposal[], text: string, cursor: number): Proposal | undefined =>
   all.find(({ position, label, isWhole }) => {
     const typed = text.slice(position, cursor).replace(/^"/, '').toLowerCase()

@@ -54,9 +54,7 @@ interface Chain {
   isLoading: boolean
 }
 
-/**
- * A position further down than this is reached by the counts instead of reading all rows before it.
- */
+/** A position further down than this is reached by the counts instead of reading all rows before it. */
 const FAR = 1000
 /** The rows that stay in memory; others are loaded again when they are shown. */
 const MOST_LOADED = 12_000

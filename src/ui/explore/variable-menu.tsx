@@ -26,10 +26,7 @@ interface VariableMenuProps {
 const WIDTH = 260
 const HEIGHT = 220
 
-/**
- * The actions on a variable in a row. Arrow keys move within the menu; Escape, scrolling and a
- * click elsewhere close it.
- */
+/** The actions on a variable in a row. Arrow keys move within the menu; Escape, scrolling and a click elsewhere close it. */
 export function VariableMenu({ pressed, line, onLine, onOpen, onClose }: VariableMenuProps) {
   const { row, text, x, y } = pressed
   const root = useRef<HTMLDivElement>(null)

@@ -162,10 +162,7 @@ function SaveForm({ onClose, onSaved }: SaveFormProps) {
   )
 }
 
-/**
- * The initial address when the given one has no parameters: that of the user's default view, else
- * the default view of all.
- */
+/** The initial address when the given one has no parameters: that of the user's default view, else the default view of all. */
 export async function startAddress(given: URLSearchParams): Promise<string> {
   if (given.size > 0) return addressOf('/explore', given)
   try {

@@ -23,7 +23,7 @@ const NAMES: Readonly<Record<Status, string>> = {
   closed: 'Closed',
 }
 
-/** The open incidents by status. */
+/** The incidents by status, or the list of the closed ones. */
 export function Board() {
   const isClosed = place.value.params.get('show') === 'closed'
   const list = usePaged<IncidentFacts>('/api/incidents', {

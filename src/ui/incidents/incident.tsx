@@ -203,9 +203,7 @@ function Timeline({ incident, onChanged }: TimelineProps) {
 }
 
 function Description({ incident, onChange }: PartProps) {
-  /**
-   * Null until Edit is clicked for the first time; only after that the button takes the focus back.
-   */
+  /** Null until Edit is clicked for the first time; only after that the button takes the focus back. */
   const [isEdited, setEdited] = useState<boolean | null>(null)
   const save = (event: SubmitEvent): void => {
     event.preventDefault()

@@ -14,7 +14,7 @@ const DAYS = 5
 const DAY_MS = 86_400_000
 /** In every zone, days begin at a multiple of this. */
 const QUARTER_MS = 900_000
-/** The score that is drawn at full length; greater ones are drawn like it. */
+/** The greatest score that an anomaly can have, which means this score or more. */
 const MOST_SCORE = 50
 /** The most leaders that are drawn; their parts are only counted. */
 const MOST = 40
@@ -24,10 +24,7 @@ interface TimelineProps {
   readonly openId: string | null
 }
 
-/**
- * A line for each anomaly of the last days, in descending order of gravity. Parts of wider
- * anomalies are counted with those.
- */
+/** A line for each anomaly of the last days, in descending order of gravity. Parts of wider anomalies are counted with those. */
 export function AnomalyTimeline({ snapshot, openId }: TimelineProps) {
   const endMs = Date.parse(snapshot.as_of)
   const startMs = endMs - DAYS * DAY_MS

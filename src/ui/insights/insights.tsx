@@ -20,10 +20,7 @@ import { Problem } from '../shell/problem.js'
 
 const HOUR_MS = 3_600_000
 
-/**
- * The screen Insights: the results of the analysis of hourly counts; with `?at=` those of an
- * earlier time.
- */
+/** The screen Insights: the results of the analysis of hourly counts; with `?at=` those of an earlier time. */
 export function Insights() {
   const { params } = place.value
   const at = params.get('at') ?? ''

@@ -4,10 +4,7 @@ import { isDialogOpening } from '../shell/open-dialogs.js'
 
 /** A key with its action, as listed in the help. */
 export interface Binding {
-  /**
-   * The key as in `KeyboardEvent.key`, with `mod+` for Control or Command; a sequence of two keys
-   * is separated by a blank.
-   */
+  /** The key as in `KeyboardEvent.key`, with `mod+` for Control or Command; a sequence of two keys is separated by a blank. */
   readonly key: string
   readonly label: string
   readonly run: () => void

@@ -1,9 +1,6 @@
 import { call } from './api.js'
 
-/**
- * The balance of the messages received from `since` to `until`: acknowledged = stored + dead
- * letters + difference.
- */
+/** The balance of the messages received from `since` to `until`: acknowledged = stored + dead letters + difference. */
 export interface LedgerReply {
   readonly since: string
   readonly until: string

@@ -11,18 +11,13 @@ const ANSI = /\u001b\[[0-9;?]*[ -/]*[@-~]/g
 /** Characters that change the direction of the text after them. */
 const TURNS = /[\u202a-\u202e\u2066-\u2069]/g
 
-/**
- * A message as one line of a row: without terminal colours, with visible direction characters, and
- * truncated.
- */
+/** A message as one line of a row: without terminal colours, with visible direction characters, and truncated. */
 export const oneLine = (message: string, most = 800): string =>
   (message.length > most ? message.slice(0, most) : message)
     .replaceAll(ANSI, '')
     .replaceAll(TURNS, (turn) => `‹U+${turn.charCodeAt(0).toString(16).toUpperCase()}›`)
 
-/**
- * Splits a message by the constant text of its template; a message that does not fit stays whole.
- */
+/** Splits a message by the constant text of its template; a message that does not fit stays whole. */
 export function pieces(message: string, template: string): readonly Piece[] {
   const constants = template.split(VALUE)
   const [head = ''] = constants

@@ -49,10 +49,7 @@ function change(
   return printQuery(allOf(edit(clausesOf(parsed.query))))
 }
 
-/**
- * Limits a query to one value of a field, in place of other values; a second call with the same
- * value removes the limit.
- */
+/** Limits a query to one value of a field, in place of other values; a second call with the same value removes the limit. */
 export function only(line: string, name: string, value: string): string {
   const clause = clauseOf(name, value)
   const { kind, name: fieldName } = toField(name)

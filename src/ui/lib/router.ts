@@ -1,9 +1,6 @@
 import { signal } from '@preact/signals'
 
-/**
- * The address within the page. It contains the whole state, so that a link shows the same to
- * others.
- */
+/** The address within the page. It contains the whole state, so that a link shows the same to others. */
 export interface Place {
   readonly path: string
   readonly params: URLSearchParams

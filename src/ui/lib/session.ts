@@ -18,7 +18,7 @@ const RANKS = ['viewer', 'manager', 'admin', 'superadmin'] as const
 export const may = (role: User['role']): boolean =>
   user.value !== null && RANKS.indexOf(user.value.role) >= RANKS.indexOf(role)
 
-/** The code of the user's unmet required action. `log_in`: the session has ended. '': none. */
+/** The code of the step that the user must take before anything else. `log_in`: the session has ended. '': none. */
 export const requiredAction = signal('')
 
 whenLoggedOut(() => {

@@ -27,10 +27,7 @@ interface VirtualListProps {
   readonly attributes?: HTMLAttributes<HTMLDivElement>
 }
 
-/**
- * A scrolling list that renders only the visible rows. Its scroll bar is exact for any number of
- * rows.
- */
+/** A scrolling list that renders only the visible rows. Its scroll bar is exact for any number of rows. */
 export function VirtualList({ count, rowHeight, row, onRange, ...rest }: VirtualListProps) {
   const view = useRef<HTMLDivElement>(null)
   const [size, setSize] = useState(600)

@@ -20,10 +20,7 @@ const DetailPanel = lazy(async () => (await import('../later.js')).DetailPanel)
 
 const HOUR_MS = 3_600_000
 
-/**
- * The screen Live: events as they arrive. It follows until the user scrolls, selects, opens an
- * event or presses Space.
- */
+/** The screen Live: events as they arrive. It follows until the user scrolls, selects, opens an event or presses Space. */
 export function Live() {
   const { params } = place.value
   const line = params.get('q') ?? ''

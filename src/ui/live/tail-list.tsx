@@ -18,10 +18,7 @@ interface TailListProps {
   readonly onResume: () => void
 }
 
-/**
- * The list of the tail, with the newest events at the end. It follows the end unless the user has
- * scrolled up.
- */
+/** The list of the tail, with the newest events at the end. It follows the end unless the user has scrolled up. */
 export function TailList(props: TailListProps) {
   const { buffer, columns, marks, openId, onOpen, onPause, onResume } = props
   const list = useRef<ListHandle | null>(null)

@@ -15,9 +15,7 @@ interface TemplateLinesProps {
   readonly matched: number
 }
 
-/**
- * The newest events as one line with a count for each template, which stays readable at any rate.
- */
+/** The newest events as one line with a count for each template, which stays readable at any rate. */
 export function TemplateLines({ items, matched }: TemplateLinesProps) {
   const all = byTemplate(items)
   const lines = all.slice(0, SHOWN)

@@ -19,10 +19,7 @@ export interface Tail {
 
 const MOST_ROWS = 300
 
-/**
- * Follows the events of a query. After a lost connection or a hidden tab it resumes where it
- * stopped.
- */
+/** Follows the events of a query. After a lost connection or a hidden tab it resumes where it stopped. */
 export function useTail(line: string): Tail {
   const buffer = useRef(new TailBuffer()).current
   const [, setTurn] = useState(0)

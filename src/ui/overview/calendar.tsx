@@ -24,10 +24,7 @@ function monthOf(week: readonly { readonly ms: number }[]): string {
   return first === undefined ? '' : (day(first.ms, 'UTC').split(' ').at(-1) ?? '')
 }
 
-/**
- * Occurrences per day, with a column for each week; a darker day has more. Days are UTC days, as
- * they are counted.
- */
+/** Occurrences per day, with a column for each week; a darker day has more. Days are UTC days, as they are counted. */
 export function Calendar() {
   const isNarrow = matchMedia(NARROW).matches
   const weekCount = isNarrow ? WEEKS_NARROW : WEEKS

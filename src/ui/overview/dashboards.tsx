@@ -35,10 +35,7 @@ interface DashboardProps extends Panels {
   readonly name: string
 }
 
-/**
- * A dashboard: its panels are saved views, each a link to its events. They are reloaded every
- * minute.
- */
+/** A dashboard: its panels are saved views, each a link to its events. They are reloaded every minute. */
 export function Dashboard({ name, panels, isLoaded, error, reload }: DashboardProps) {
   const [turn, setTurn] = useState(0)
   useEvery(EVERY_MS, () => setTurn((n) => n + 1))

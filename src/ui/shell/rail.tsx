@@ -3,7 +3,7 @@ import { addressOf, place } from '../lib/router.js'
 import { Mark } from './mark.js'
 import { SCREENS } from './screens.js'
 
-/** The parameters that all screens share, such as the time range. */
+/** The parameters of the time range, which all screens share. */
 const kept = (): URLSearchParams =>
   new URLSearchParams([...place.value.params].filter(([name]) => /^(?:from|to)$/.test(name)))
 

@@ -26,9 +26,7 @@ interface TurnOnProps {
   readonly cancel: string
 }
 
-/**
- * Turns on the user's second factor: password, key for the app, a code of the app, recovery codes.
- */
+/** Turns on the user's second factor: password, key for the app, a code of the app, recovery codes. */
 export function TurnOnFactor({ onDone, onCancel, cancel }: TurnOnProps) {
   const [key, setKey] = useState<Key | null>(null)
   const [codes, setCodes] = useState<Codes | null>(null)

@@ -76,7 +76,7 @@ export function Keys() {
                 <td class="number">
                   <ConfirmButton
                     label="End …"
-                    sure="Delete it: senders that use it are refused"
+                    sure="End it: senders that use it are refused"
                     onSure={() => void end(key)}
                   />
                 </td>

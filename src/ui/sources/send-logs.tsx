@@ -23,10 +23,7 @@ interface Collector {
 
 const names = Object.keys(SHIPPERS).filter((name): name is ShipperName => name in SHIPPERS)
 
-/**
- * If the page is served with TLS, a proxy serves it, and the collector has the same name unless
- * COLLECTOR_URL is set.
- */
+/** If the page is served with TLS, a proxy serves it, and the collector has the same name unless COLLECTOR_URL is set. */
 function addressOf({ collector_url: url, collector_port: port }: Collector): string {
   if (url !== undefined) return url
   const isProxied = location.protocol === 'https:' || port === undefined

@@ -49,8 +49,8 @@ function problemOf(chosen: File, count: number): string {
 }
 
 /**
- * Uploads a file that is chosen or dropped anywhere on the screen: a file dropped elsewhere would
- * make the browser leave the page.
+ * Uploads a file that is chosen or dropped. It may be dropped anywhere on the screen, because the browser would leave the page
+ * for a file that misses a smaller target.
  */
 export function Upload() {
   const [file, setFile] = useState<File | null>(null)

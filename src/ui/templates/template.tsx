@@ -35,10 +35,7 @@ interface Detail extends Template {
   readonly corrections: readonly Correction[]
 }
 
-/**
- * The screen of one template: its counts by hour, its hosts, the values of its variables, and its
- * newest events.
- */
+/** The screen of one template: its counts by hour, its hosts, the values of its variables, and its newest events. */
 export function TemplateScreen({ id }: { readonly id: string }) {
   const { params } = place.value
   const range = currentRange()

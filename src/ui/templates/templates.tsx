@@ -141,7 +141,7 @@ function moveFocus(by: 1 | -1): void {
 interface ListProps {
   readonly rows: readonly Counted[]
   readonly total: number
-  /** A template that was first seen after this time is new. */
+  /** A template that was first seen at this time or later is new. */
   readonly newFromMs: number
   readonly params: URLSearchParams
 }
