@@ -1,7 +1,4 @@
-/*
- * Notification channels, the targets of notices. Their secrets are stored encrypted, and no reply
- * contains them.
- */
+/* Notification channels, the targets of notices. Their secrets are stored encrypted, and no reply contains them. */
 
 import { isDeepStrictEqual } from 'node:util'
 

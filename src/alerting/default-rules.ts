@@ -1,7 +1,4 @@
-/*
- * The rules that a new installation has, without a channel. Each is created once, so a deleted one
- * does not come back.
- */
+/* The rules that a new installation has, without a channel. Each is created once, so a deleted one does not come back. */
 
 import { Type } from '@sinclair/typebox'
 

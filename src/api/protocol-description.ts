@@ -281,7 +281,8 @@ function operationsOf(described: Described, servers: readonly object[]): ExtraOp
     ...statuses.map((status) => [
       status,
       {
-        description: status === 503 ? `Retry after Retry-After: ${form}` : `An error: ${form}`,
+        description:
+          status === 503 ? `Retry after the time in Retry-After: ${form}` : `An error: ${form}`,
       },
     ]),
   ])

@@ -2,10 +2,7 @@ import { AppError } from '../../model/errors.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
 import type { User } from './user.js'
 
-/**
- * A step that a user must take before anything else, as the code of the error that states
- * it.
- */
+/** A step that a user must take before anything else, as the code of the error that states it. */
 export type RequiredAction = 'password_change_required' | 'second_factor_missing'
 
 export const isTemporary = ({ temporaryUntilMs = null }: User): boolean => temporaryUntilMs !== null

@@ -60,7 +60,7 @@ export interface Sessions {
   readonly logout: (tokens: readonly string[]) => Promise<void>
   /** @throws AppError unauthorized, token_expired */
   readonly authenticate: (accessToken: string) => Principal
-  /** Whether the session is valid and its user has no unmet required action. */
+  /** Whether the session is valid and no action is required of its user. */
   readonly isAlive: (session: Session) => boolean
   /** The valid sessions of a user. */
   readonly list: (userId: string) => readonly Family[]

@@ -292,7 +292,7 @@ export const alertRuleRoutes = [
     path: '/api/alert-rules/backtest',
     summary: 'What a rule would have done in the last days',
     description:
-      'Evaluates stored events as the rule would have. A rule with a shorter interval than a minute is evaluated once a minute. It ' +
+      'Evaluates the rule on stored events. A rule with a shorter interval than a minute is evaluated once a minute. It ' +
       'stops after 25 seconds: `is_complete` is false then, and `until` says how far it came.',
     role: 'viewer',
     bodyBytes: RECORD_BYTES,
