@@ -24,7 +24,7 @@ export interface Span {
 }
 
 /**
- * Makes a range absolute. An invalid range, or one whose end is before its start, becomes the last
+ * Makes a range absolute. An invalid range, or one whose end is not after its start, becomes the last
  * hour. `now` is rounded up to the next second, because ranges of whole seconds are counted
  * fastest.
  */

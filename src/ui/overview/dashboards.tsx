@@ -139,7 +139,7 @@ function fileOf(shown: readonly SavedView[]): string {
  * Imports panels. One that exists already is left out, so that a file can be imported again after
  * an interruption.
  *
- * @returns the number of created panels, and that of all in the file
+ * @returns the number of created panels, and that of panels that existed already
  * @throws SyntaxError, ApiError
  */
 async function importPanels(file: File, here: readonly SavedView[]) {
