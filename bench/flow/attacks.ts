@@ -62,7 +62,7 @@ const lines = (count: number, line: (i: number) => object): Buffer =>
 /** A Zstandard frame without content: magic, header, one empty last block (RFC 8878). */
 const EMPTY_FRAME = Buffer.from('28b52ffd2000010000', 'hex')
 
-/** The attacks by name; each once stopped an earlier version of the service. */
+/** The attacks by name. Each was seen to stop a service that has no limit against it. */
 export const ATTACKS: Readonly<Record<string, Attack>> = {
   'lists of wrong values': {
     lanes: 4,
