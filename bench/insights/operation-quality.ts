@@ -36,7 +36,7 @@ export interface OperationGrade {
   readonly wrong: readonly Told[]
   readonly rightAlerts: number
   readonly wrongAlerts: readonly Told[]
-  /** Anomalies about a change that was reported on an earlier day. */
+  /** Anomalies on the days after a change, when it should be the new normal. */
   readonly toldAgain: number
 }
 
