@@ -95,7 +95,7 @@ export async function beginBackup(
     if (row.num_entries > 0 || DONE.has(row.status)) return { done: untilDone(store, place) }
     await sleep(POLL_MS)
   }
-  throw new Error('clickhouse did not begin the backup within ten seconds: does its place answer?')
+  throw new Error('ClickHouse did not begin the backup within ten seconds: does its place answer?')
 }
 
 export interface Restoration {
@@ -148,7 +148,7 @@ async function statusOf(
   request: RequestOptions = {},
 ): Promise<Row> {
   const [row] = await store.query(statusSql, { id: name }, request)
-  if (row === undefined) throw new Error('clickhouse does not know the backup: it was restarted')
+  if (row === undefined) throw new Error('ClickHouse does not know the backup: it was restarted')
   if (FAILED.has(row.status)) throw new Error(`clickhouse: ${row.status}: ${messageOf(row.error)}`)
   return row
 }

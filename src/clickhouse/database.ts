@@ -54,7 +54,7 @@ export async function openDatabase(
           dataDir: join(config.dataDir, 'clickhouse'),
           lockWaitMs: ENGINE_LOCK_WAIT_MS,
           isOurs: true,
-          onState: (state) => log.debug({ state }, 'embedded clickhouse'),
+          onState: (state) => log.debug({ state }, 'embedded ClickHouse'),
         })
       : null
   const options = connectionOf(config, embedded)

@@ -146,7 +146,7 @@ export function toStoreFailure(action: string, error: unknown, timedOutMs: numbe
   const ofRows = DATA_CODES.has(code) || READING_ROWS.test(error.message)
   // ClickHouse's message quotes the rows that it can't read.
   const detail = ofRows ? '' : `: ${withoutValues(error.message)}`
-  const message = `clickhouse refused ${action}, code ${code} ${type}${detail}`
+  const message = `ClickHouse refused ${action}, code ${code} ${type}${detail}`
   return new StoreError(message, { code, type, isDataError: ofRows })
 }
 

@@ -76,7 +76,7 @@ class ReservedIds implements EventIds {
 
   take(): number {
     if (this.#current.at === this.#current.end) {
-      if (this.#next === null) throw unavailable('no event ids are left until clickhouse answers')
+      if (this.#next === null) throw unavailable('no event ids are left until ClickHouse answers')
       this.#current = this.#next
       this.#next = null
     }

@@ -35,14 +35,14 @@ export function createWriteTarget(deps: WriteTargetDeps): BatchTarget {
     },
     templates: async (rows) => {
       const leftOut = await templateStore.save(rows)
-      if (leftOut > 0) log.error({ leftOut }, 'clickhouse refused templates; they are left out')
+      if (leftOut > 0) log.error({ leftOut }, 'ClickHouse refused templates; they are left out')
       // Notified before the batch counts as written, so that a reader of its events knows their templates.
       await replica.notify()
     },
     register: async (registrations) => {
       const refused = await sources.store(registrations)
       if (refused.length > 0)
-        log.error({ refused: refused.length }, 'clickhouse refused sources; they are left out')
+        log.error({ refused: refused.length }, 'ClickHouse refused sources; they are left out')
     },
     registerAgain: (name) => sources.registerAgain(name),
     execute: async (command) => {

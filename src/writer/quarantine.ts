@@ -80,7 +80,7 @@ export function createQuarantine({ wal, batches, ids, log, metrics, onRefused }:
         begins: before.begins,
       })
       await wal.recordBatch({ from: recorded.from, to: recorded.to, token, amendment })
-      log.error({ rows: dead.rows }, 'clickhouse refused rows of a batch; they are dead letters')
+      log.error({ rows: dead.rows }, 'ClickHouse refused rows of a batch; they are dead letters')
       metrics.rowsRefused(dead.rows)
       onRefused()
       return true

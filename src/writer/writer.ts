@@ -283,7 +283,7 @@ export class Writer {
   #tellFailure(err: unknown, attempt: number): void {
     const { log, metrics } = this.#options
     metrics.batchFailed()
-    log[attempt === 1 ? 'warn' : 'debug']({ err, attempt }, 'a batch waits for clickhouse')
+    log[attempt === 1 ? 'warn' : 'debug']({ err, attempt }, 'a batch waits for ClickHouse')
   }
 
   async #pause(ms: number): Promise<void> {

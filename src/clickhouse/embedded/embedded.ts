@@ -192,7 +192,7 @@ class Supervisor implements Embedded {
     if (engine === null || (await engine.endGently(this.#connect()))) return
     this.#options.log.warn(
       { enginePid: engine.pid },
-      'the embedded clickhouse did not end, and was killed',
+      'the embedded ClickHouse did not end, and was killed',
     )
   }
 
@@ -302,7 +302,7 @@ class Supervisor implements Embedded {
     if (this.#state === 'stopped') return
     this.#options.log.warn(
       { enginePid: engine.pid },
-      'the embedded clickhouse does not answer, and is killed',
+      'the embedded ClickHouse does not answer, and is killed',
     )
     await engine.kill()
   }
@@ -312,7 +312,7 @@ class Supervisor implements Embedded {
     if (this.#state === 'stopped') return
     this.#options.log.warn(
       { enginePid: engine.pid, reason },
-      'the embedded clickhouse ended unexpectedly',
+      'the embedded ClickHouse ended unexpectedly',
     )
     if (performance.now() - engine.startedAtMs > HEALTHY_AFTER_MS) this.#failures = 0
     this.#setState('down')
@@ -330,7 +330,7 @@ class Supervisor implements Embedded {
       if (failure === null) return
       if (this.#stopping.signal.aborted) return
       this.#setState('down')
-      this.#options.log.warn({ reason: failure }, 'the embedded clickhouse did not start')
+      this.#options.log.warn({ reason: failure }, 'the embedded ClickHouse did not start')
     }
   }
 

@@ -193,7 +193,7 @@ function readTail(child: ChildProcess, log: LogAt<'debug' | 'info' | 'warn'>): r
       lines = 0
     }
     lines += 1
-    if (lines <= LOG_LINES) log.debug({ enginePid: child.pid, line }, 'embedded clickhouse')
+    if (lines <= LOG_LINES) log.debug({ enginePid: child.pid, line }, 'embedded ClickHouse')
   })
   return tail
 }

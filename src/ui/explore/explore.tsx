@@ -26,7 +26,7 @@ import { useCorrection } from './correction.js'
 interface Asked {
   readonly key: string
   readonly run: Run
-  readonly turn: FirstPaint
+  readonly firstPaint: FirstPaint
 }
 
 /** The query in the address, with its times made absolute. */
@@ -37,23 +37,27 @@ function useRun(): Asked & { readonly refresh: () => void } {
   const key = `${line}\n${range.from}\n${range.to}\n${asked}`
   const kept = useRef<Asked | null>(null)
   if (kept.current?.key !== key)
-    kept.current = { key, run: { line, span: toSpan(range, Date.now()) }, turn: newFirstPaint() }
+    kept.current = {
+      key,
+      run: { line, span: toSpan(range, Date.now()) },
+      firstPaint: newFirstPaint(),
+    }
   return { ...kept.current, refresh: () => setAsked((n) => n + 1) }
 }
 
 /** @param isBesideRows whether rows are loaded as well */
-function useCounts({ run, key, turn }: Asked, by: string, isBesideRows: boolean) {
-  if (!isBesideRows) turn.end()
+function useCounts({ run, key, firstPaint }: Asked, by: string, isBesideRows: boolean) {
+  if (!isBesideRows) firstPaint.end()
   const histogram = useLoad(
     `${key} ${by}`,
     (signal) => askHistogram(run, { by, buckets: BARS }, signal),
-    turn.wait,
+    firstPaint.wait,
   )
-  const facets = useLoad(`facets ${key}`, (signal) => askFacets(run, signal), turn.wait)
+  const facets = useLoad(`facets ${key}`, (signal) => askFacets(run, signal), firstPaint.wait)
   const fields = useLoad(
     sidebar.value === 'open' ? `fields ${key}` : null,
     (signal) => askFields(run, signal),
-    turn.wait,
+    firstPaint.wait,
   )
   return { histogram, facets, fields }
 }
@@ -65,7 +69,7 @@ const toTab = (name: string | null): Tab => (isTab(name) ? name : 'fields')
 /** The screen Explore: a query, its matches over time, and the events. */
 export function Explore() {
   const { refresh, ...asked } = useRun()
-  const { run, key, turn } = asked
+  const { run, key, firstPaint } = asked
   const { params, path } = place.value
   const by = params.get('by') ?? 'severity'
   const shape = toShape(params.get('as'))
@@ -150,7 +154,7 @@ export function Explore() {
           <Found
             run={run}
             runKey={key}
-            turn={turn}
+            firstPaint={firstPaint}
             columns={shape === 'JSON' ? JSON_COLUMNS : columns}
             onColumn={shape === 'table' ? setColumn : null}
             openId={id}

@@ -22,7 +22,7 @@ interface FoundProps {
   readonly run: Run
   readonly runKey: string
   /** Ended when the first rows are painted. */
-  readonly turn: FirstPaint
+  readonly firstPaint: FirstPaint
   readonly columns: readonly string[]
   /** Removes a column; null when the columns have no headers. */
   readonly onColumn: ((name: string) => void) | null
@@ -41,7 +41,7 @@ interface State {
 }
 
 /** The rows of a query. The previous ones stay until the new ones are loaded. */
-function useRows(run: Run, key: string, turn: FirstPaint): State {
+function useRows(run: Run, key: string, firstPaint: FirstPaint): State {
   const [state, setState] = useState<State>({ rows: null, error: null })
   useEffect(() => {
     const controller = new AbortController()
@@ -51,7 +51,7 @@ function useRows(run: Run, key: string, turn: FirstPaint): State {
     })
     rows.show(0, 60)
     // Without counts, one page of rows is read after the other.
-    turn.wait
+    firstPaint.wait
       .then(() => askCounts(run, signal))
       .then(
         (counted) => rows.count(counted),
@@ -61,15 +61,15 @@ function useRows(run: Run, key: string, turn: FirstPaint): State {
   }, [key])
   // An effect runs after its rows are painted.
   useEffect(() => {
-    if (state.rows !== null) turn.end()
+    if (state.rows !== null) firstPaint.end()
   }, [state.rows])
   return state
 }
 
 /** The matching events, or what replaces them. */
 export function Found(props: FoundProps) {
-  const { run, runKey, turn, openId, onOpen, onLine, onTab, correction } = props
-  const { rows, error } = useRows(run, runKey, turn)
+  const { run, runKey, firstPaint, openId, onOpen, onLine, onTab, correction } = props
+  const { rows, error } = useRows(run, runKey, firstPaint)
   const [current, setCurrent] = useState(-1)
   const [variable, setVariable] = useState<PressedVariable | null>(null)
   const next = useRef(-1)

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 
-interface SureProps {
+interface ConfirmButtonProps {
   readonly label: string
   /** What the confirmation does, in words. */
   readonly sure: string
@@ -8,7 +8,7 @@ interface SureProps {
 }
 
 /** A button that asks for confirmation before something that cannot be undone. */
-export function ConfirmButton({ label, sure, onSure }: SureProps) {
+export function ConfirmButton({ label, sure, onSure }: ConfirmButtonProps) {
   const [isAsking, setAsking] = useState(false)
   return (
     <>

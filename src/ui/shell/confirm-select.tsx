@@ -1,6 +1,6 @@
 import { useRef, useState } from 'preact/hooks'
 
-interface AskedSelectProps {
+interface ConfirmSelectProps {
   readonly label: string
   readonly title?: string
   readonly value: string
@@ -12,7 +12,14 @@ interface AskedSelectProps {
 }
 
 /** A list whose choice needs a confirmation, because an arrow key selects a value at once. */
-export function ConfirmSelect({ label, options, value, sure, onSure, ...rest }: AskedSelectProps) {
+export function ConfirmSelect({
+  label,
+  options,
+  value,
+  sure,
+  onSure,
+  ...rest
+}: ConfirmSelectProps) {
   const [chosen, setChosen] = useState<string | null>(null)
   const select = useRef<HTMLSelectElement>(null)
   const decide = (): void => {

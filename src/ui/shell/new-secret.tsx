@@ -2,14 +2,14 @@ import { Icon } from '../lib/icon.js'
 import { Dialog } from './dialog.js'
 import { copy } from './notice.js'
 
-interface ShownOnceProps {
+interface NewSecretProps {
   readonly title: string
   readonly secret: string
   readonly onClose: () => void
 }
 
 /** A new key or token, which cannot be shown again. */
-export const NewSecret = ({ title, secret, onClose }: ShownOnceProps) => (
+export const NewSecret = ({ title, secret, onClose }: NewSecretProps) => (
   <Dialog title={title} onClose={onClose}>
     <p>
       <code class="new-token">{secret}</code>

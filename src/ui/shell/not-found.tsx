@@ -1,13 +1,13 @@
 import { Icon } from '../lib/icon.js'
 
-interface NoPartProps {
+interface NotFoundProps {
   /** The path of the screen. */
   readonly path: string
   readonly name: string
 }
 
 /** The content at an address whose part does not exist or is not permitted to the user's role. */
-export const NotFound = ({ path, name }: NoPartProps) => (
+export const NotFound = ({ path, name }: NotFoundProps) => (
   <div class="nothing">
     <Icon name="circle-help" size={22} />
     <h2>Not found</h2>

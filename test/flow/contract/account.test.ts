@@ -290,11 +290,9 @@ t.test('a token that is limited to sources reads nothing of others, on any way',
     t.equal((await get(`${path}?source=theirs`)).detail.code, 'forbidden', path)
   // A cursor that another caller got goes on within the sources of the token.
   const whole = (await service.call('GET /api/logs?limit=1&q=failed')).body
-  const channelChangeOf = await get(
-    `/api/logs?q=failed&cursor=${encodeURIComponent(whole.next_cursor)}`,
-  )
-  t.ok(channelChangeOf.items.length > 0)
-  t.notMatch(JSON.stringify(channelChangeOf), /theirs/)
+  const rest = await get(`/api/logs?q=failed&cursor=${encodeURIComponent(whole.next_cursor)}`)
+  t.ok(rest.items.length > 0)
+  t.notMatch(JSON.stringify(rest), /theirs/)
   const around = `/api/logs/${idOf('mine')}/context`
   const { before } = (await service.call(`GET ${around}?before=1&after=0`)).body
   const further = await get(`${around}?cursor=${encodeURIComponent(before.next_cursor)}`)
