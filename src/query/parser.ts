@@ -4,10 +4,10 @@ import { MAX_NAME, builtinLike, isBuiltinName, toField, typeOf, type FieldKind }
 import { tokenize, type FieldToken, type Span, type TextToken, type Token } from './lexer.js'
 import { quoted } from './printer.js'
 import {
+  isCompared,
   isComparison,
   reversedRange,
   toBound,
-  toComparison,
   toTextTest,
   toValueTest,
 } from './values.js'
@@ -132,8 +132,9 @@ class Parser {
       return this.#placed(query, { start: token.start, end: this.#end })
     }
     if (token.kind === 'open') return this.#group(token, depth)
-    if (token.kind === 'comma') throw this.#loneComma(token)
-    if (token.kind === 'colon') throw this.#loneColon(token)
+    if (token.kind === 'comma')
+      throw new SyntaxFault(token, 'a comma stands between the values of a field only', ' ')
+    if (token.kind === 'colon') throw new SyntaxFault(token, 'there is no field before the colon')
     if (!this.#isOperand()) throw new SyntaxFault(token, 'there is nothing to exclude', '')
     return { kind: 'not', node: this.#clause(depth + 1) }
   }
@@ -162,28 +163,8 @@ class Parser {
     this.#checkClosed(token)
     if (isStar(token)) return EVERYTHING
     this.#checkSpaces(token)
-    this.#hint(this.#asAssignment(token) ?? this.#asMark(token) ?? this.#asComparison(token))
+    this.#hint(this.#asAssignment(token) ?? this.#asMark(token))
     return { kind: 'text', test: toTextTest(token) }
-  }
-
-  #loneComma(comma: Token): SyntaxFault {
-    const beside = [this.#line.charAt(comma.start - 1), this.#line.charAt(comma.end)]
-    const isBetween = beside.every((char) => /\S/.test(char))
-    const message = 'a comma stands between the values of a field only'
-    return new SyntaxFault(comma, message, isBetween ? ' ' : '')
-  }
-
-  /** `host :web-1` and `host : web-1` read like a field. */
-  #loneColon(colon: Token): SyntaxFault {
-    const message = 'there is no field before the colon'
-    const [before, , value] = this.#tokens.slice(Math.max(0, this.#at - 2), this.#at + 1)
-    const isNamed =
-      before !== undefined && before.end < colon.start && 'of' in before && before.of === null
-    if (!isNamed || before.kind === 'regex' || value === undefined || !('of' in value))
-      return new SyntaxFault(colon, message, '')
-    const [name, text] = [before, value].map(({ start, end }) => this.#line.slice(start, end))
-    const span = { start: before.start, end: value.end }
-    return new SyntaxFault(span, `${message}: a blank ends the name`, `${name}:${text}`)
   }
 
   /**
@@ -203,31 +184,14 @@ class Parser {
     )
   }
 
-  /** `count >10` reads like a comparison, and is two words. @returns null for other texts */
-  #asComparison({ kind, start, end }: Token): SyntaxFault | null {
-    const name = this.#tokens[this.#at - 2]
-    const compared = this.#line.slice(start, end)
-    const isBoth = kind === 'bare' && name?.kind === 'bare' && name.of === null
-    if (!isBoth || name.end === start || !COMPARED.test(compared)) return null
-    const text = this.#line.slice(name.start, name.end) + compared
-    const message = `${compared} is a word; a comparison is written without blanks`
-    return new SyntaxFault({ start: name.start, end }, message, text)
-  }
-
   /** `count > 10` reads like a comparison, `host = web-1` like a field. */
   #checkSpaces(token: TextToken): void {
-    if (token.kind !== 'bare' || !/^(?:[<>]=?|!?==?)$/.test(token.text)) return
+    if (token.kind !== 'bare' || !/^[<>=]=?$/.test(token.text)) return
     const [name, , value] = this.#tokens.slice(Math.max(0, this.#at - 2), this.#at + 1)
-    if (name?.kind !== 'bare' || value === undefined || !('of' in value)) return
-    const [before, after] = [name, value].map(({ start, end }) => this.#line.slice(start, end))
+    if (name?.kind !== 'bare' || value?.kind !== 'bare') return
     const span = { start: name.start, end: value.end }
-    if (/[<>]/.test(token.text)) {
-      const text = `${before}${token.text}${after}`
-      throw new SyntaxFault(span, 'a comparison is written without blanks', text)
-    }
-    if (!isBuiltinName(name.text)) return
-    const field = `${token.text.startsWith('!') ? '-' : ''}${before}:${after}`
-    throw new SyntaxFault(span, 'a field is written with a colon', field)
+    const text = name.text + token.text.replace(/^==?$/, ':') + value.text
+    throw new SyntaxFault(span, 'a comparison is written without blanks', text)
   }
 
   #field(token: FieldToken): Query {
@@ -259,13 +223,13 @@ class Parser {
     return { kind: 'field', field, tests }
   }
 
-  /** `count:>10` and `count:10..` read like comparisons; an attribute can have such a text. */
-  #checkOrder({ start, name }: FieldToken, { end }: TextToken, field: Field): void {
-    const [, value = ''] = this.#line.slice(start, end).split(/:(.*)/s)
-    const meant = toComparison(value, field)
-    if (meant === null) return
-    const text = `${this.#line.slice(start, end - value.length - 1)}${meant}`
-    const fault = new SyntaxFault({ start, end }, `a comparison is written ${name}${meant}`, text)
+  /** `count:>10` reads like a comparison; an attribute can have such a text. */
+  #checkOrder({ start }: FieldToken, value: TextToken, field: Field): void {
+    const text = this.#line.slice(value.start, value.end)
+    if (!isCompared(text, field)) return
+    const meant = this.#line.slice(start, value.start - 1) + text
+    const span = { start, end: value.end }
+    const fault = new SyntaxFault(span, `a comparison is written ${meant}`, meant)
     if (field.kind === 'builtin') throw fault
     this.#hint(fault)
   }
@@ -330,14 +294,8 @@ class Parser {
 
   #missingValue(field: FieldToken, before: Token): SyntaxFault {
     const token = this.#next
-    if (token?.kind === 'open' && token.start === before.end) {
-      const { end, list } = this.#listIn(token)
-      return new SyntaxFault(
-        { start: token.start, end },
-        `several values are written ${field.name}:a,b`,
-        list,
-      )
-    }
+    if (token?.kind === 'open' && token.start === before.end)
+      return new SyntaxFault(token, `several values are written ${field.name}:a,b`)
     const message =
       before.kind === 'comma'
         ? 'a value is missing after the comma'
@@ -348,24 +306,13 @@ class Parser {
     return new SyntaxFault(span, `${message}: a blank ends the clause`, pieces.join(''))
   }
 
-  /** What `(a OR b)` is as a list; null for other parentheses. */
-  #listIn({ start, end }: Token): { readonly end: number; readonly list: string | null } {
-    const [whole = '', inner = ''] = /^\(([^()":/]*)\)/.exec(this.#line.slice(start)) ?? []
-    const values = inner.trim().split(/\s+OR\s+|\s*,\s*/)
-    return values.every((value) => /^[^\s,]+$/.test(value))
-      ? { end: start + whole.length, list: values.join(',') }
-      : { end, list: null }
-  }
-
   /** A value with a colon, a quote or a parenthesis within needs quotes. */
   #checkEnd(value: TextToken | undefined): void {
     const token = this.#next
     if (value === undefined || token === undefined || token.start !== value.end) return
     if (token.kind === 'close') return
-    const [rest = ''] = /^(?:\([^\s()]*\)|[^\s)])*/.exec(this.#line.slice(value.start)) ?? []
+    const [rest = ''] = /^[^\s)]*/.exec(this.#line.slice(value.start)) ?? []
     const span = { start: value.start, end: value.start + rest.length }
-    if (value.of !== null && isComparison(value.of.operator))
-      throw new SyntaxFault(span, `${value.of.operator} needs one number or name behind it`)
     const message = 'a value with ( ) : , or " needs quotes'
     throw (
       (value.of === null ? null : this.#asUrl(value.of)) ??
@@ -386,8 +333,7 @@ class Parser {
 
   #checkClosed(token: TextToken): void {
     if (token.kind !== 'quoted' || token.isClosed) return
-    const mended = token.text === '' && token.of === null ? '' : quoted(token.text)
-    throw new SyntaxFault(token, 'this quote is not closed', mended)
+    throw new SyntaxFault(token, 'this quote is not closed', quoted(token.text))
   }
 
   #count(token: Token): void {
@@ -412,8 +358,6 @@ function depthOf(query: Query): number {
 
 /** The kinds of `new` and `has`, which are no values of an event. */
 const HAS_NONE: readonly FieldKind[] = ['durations', 'fields']
-
-const COMPARED = /^[<>]=?-?\d/
 
 /** The operators of other languages for `:`. */
 const ASSIGNMENT = /^([a-z]+)(?:(!)=|==?)/

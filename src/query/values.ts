@@ -25,16 +25,11 @@ const OPERATORS: Readonly<Record<string, string>> = { '&&': 'AND', '||': 'OR', '
 export function toTextTest(token: TextToken): TextTest {
   if (token.kind === 'regex') return toRegex(token)
   if (token.kind === 'quoted') {
-    if (token.text === '')
-      throw new SyntaxFault(
-        token,
-        'there is nothing between the quotes',
-        token.of === null ? '' : null,
-      )
+    if (token.text === '') throw new SyntaxFault(token, 'there is nothing between the quotes')
     return { kind: 'phrase', text: token.text }
   }
   const { text, isPrefix } = token
-  checkStars(token, ofWords)
+  checkStars(token)
   if (!LETTER_OR_DIGIT.test(text)) {
     const keyword = OPERATORS[text]
     if (keyword !== undefined)
@@ -58,13 +53,13 @@ const READERS: Readonly<Record<FieldKind, (token: TextToken, field: Field) => Va
   words: toTextTest,
   texts: (token) => toText(token),
   'texts without regex': (token, field) => {
-    if (token.kind !== 'regex') return toText(token, () => null)
+    if (token.kind !== 'regex') return toText(token)
     throw new SyntaxFault(token, `${nameOf(field)} takes no regular expressions`)
   },
-  attributes: (token) => toRange(token, isNumber) ?? toText(token),
-  severities: (token, field) => toRange(token, isSeverity) ?? toOneOf(token, field),
+  attributes: (token, field) => toRange(token, field) ?? toText(token),
+  severities: (token, field) => toRange(token, field) ?? toOneOf(token, field),
   names: toOneOf,
-  integers: (token) => toRange(token, isInteger) ?? toChecked(token, isInteger, WHOLE_NUMBERS),
+  integers: (token, field) => toRange(token, field) ?? toChecked(token, isInteger, WHOLE_NUMBERS),
   'template ids': (token) =>
     toChecked(token, isTemplateId, 'a template id has 16 hexadecimal digits'),
   durations: (token) =>
@@ -74,27 +69,23 @@ const READERS: Readonly<Record<FieldKind, (token: TextToken, field: Field) => Va
   },
 }
 
-const isSeverity = (text: string): boolean => toSeverity(text) !== null
-
-/** What values of a field with an order are compared with. */
-const ENDS: Readonly<Partial<Record<FieldKind, (text: string) => boolean>>> = {
-  severities: isSeverity,
+/** The values of fields with an order, which can be compared. */
+const ORDERED: Readonly<Partial<Record<FieldKind, (text: string) => boolean>>> = {
+  severities: (text) => toSeverity(text) !== null,
   integers: isInteger,
   attributes: isNumber,
 }
 
+const isOrdered = (text: string, field: Field): boolean =>
+  ORDERED[typeOf(field).kind]?.(text) === true
+
 /** @throws SyntaxFault unless values of the field can be compared so */
 export function toBound(token: TextToken, field: Field, { operator }: FieldToken): string {
-  const type = typeOf(field)
+  const { kind } = typeOf(field)
   const text = token.kind === 'bare' && !token.isPrefix ? token.text : ''
-  if (type.kind === 'severities') {
-    const severity = toSeverity(text)
-    if (severity !== null) return severity
-    throw unknownName(token, field, text)
-  }
-  if (type.kind === 'integers' && isInteger(text)) return text
-  if (type.kind === 'attributes' && isNumber(text)) return text
-  throw new SyntaxFault(token, boundFault(field, type.kind, operator))
+  if (isOrdered(text, field)) return toSeverity(text) ?? text
+  if (kind === 'severities') throw unknownName(token, field, text)
+  throw new SyntaxFault(token, boundFault(field, kind, operator))
 }
 
 function boundFault(field: Field, type: string, operator: string): string {
@@ -109,29 +100,24 @@ function boundFault(field: Field, type: string, operator: string): string {
 export const isComparison = (operator: FieldToken['operator']): operator is Comparison =>
   operator !== ':'
 
-function toText(token: TextToken, mended: StarsMended = ofValue): ValueTest {
+function toText(token: TextToken): ValueTest {
   if (token.kind === 'regex') return toRegex(token)
   if (token.kind === 'quoted') return { kind: 'equal', text: token.text }
-  checkStars(token, mended)
+  checkStars(token)
   return { kind: token.isPrefix ? 'prefix' : 'equal', text: token.text }
 }
 
 /** @returns null when the token is no range of such ends */
-function toRange(token: TextToken, isEnd: (text: string) => boolean): ValueTest | null {
+function toRange(token: TextToken, field: Field): ValueTest | null {
   if (token.kind !== 'bare' || token.isPrefix || token.dotsAt < 0) return null
   const [from, to] = [token.text.slice(0, token.dotsAt), token.text.slice(token.dotsAt + 2)]
-  if (!isEnd(from) || !isEnd(to)) return null
+  if (!isOrdered(from, field) || !isOrdered(to, field)) return null
   return { kind: 'range', from: toSeverity(from) ?? from, to: toSeverity(to) ?? to }
 }
 
-/** What `>10`, `10..` and `..10` are as comparisons. @returns null for other values, and for fields without order */
-export function toComparison(text: string, field: Field): string | null {
-  const [, sign, after, upTo, from = ''] = /^(?:([<>]=?)(.+)|\.\.(.+)|(.+)\.\.)$/.exec(text) ?? []
-  const end = after ?? upTo ?? from
-  const isEnd = ENDS[typeOf(field).kind]
-  if (isEnd === undefined || !isEnd(end)) return null
-  return `${sign ?? (upTo === undefined ? '>=' : '<=')}${end}`
-}
+/** Whether a value looks like a comparison: `>10`. */
+export const isCompared = (text: string, field: Field): boolean =>
+  /^[<>]/.test(text) && isOrdered(text.replace(/^.=?/, ''), field)
 
 /** @returns null unless the range has its greater end first, so that no value is in it: `5..2` */
 export function reversedRange(span: TextToken, test: ValueTest): SyntaxFault | null {
@@ -179,33 +165,7 @@ function toRegex(token: Extract<TextToken, { kind: 'regex' }>): TextTest {
   return { kind: 'regex', pattern: token.pattern }
 }
 
-function checkStars(
-  { text, isPrefix, hasInnerStar, ...span }: BareToken,
-  mended: StarsMended,
-): void {
-  if (!hasInnerStar) return
-  const pieces = `${text}${isPrefix ? '*' : ''}`.split('*')
-  const isAny = pieces.every((piece) => piece === '')
-  throw new SyntaxFault(span, 'a * stands at the end of a word only', isAny ? '*' : mended(pieces))
+/** @throws SyntaxFault for a star elsewhere than at the end */
+function checkStars(token: Extract<TextToken, { kind: 'bare' }>): void {
+  if (token.hasInnerStar) throw new SyntaxFault(token, 'a * stands at the end of a word only')
 }
-
-/** What is written for a text with stars, from what is between them; null for nothing. */
-type StarsMended = (pieces: readonly string[]) => string | null
-
-/** A phrase finds parts of words, in any case. */
-function ofWords(pieces: readonly string[]): string {
-  const texts = pieces.filter((piece) => piece !== '')
-  const [first] = texts
-  return texts.length === 1 && first !== undefined ? quoted(first) : `/(?i)${inAnyText(texts)}/`
-}
-
-/** A regular expression finds parts of values, unless it says where they begin and end. */
-function ofValue(pieces: readonly string[]): string {
-  const texts = pieces.filter((piece) => piece !== '')
-  return `/${pieces[0] === '' ? '' : '^'}${inAnyText(texts)}${pieces.at(-1) === '' ? '' : '$'}/`
-}
-
-const inAnyText = (texts: readonly string[]): string =>
-  texts.map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('.*')
-
-type BareToken = Extract<TextToken, { kind: 'bare' }>

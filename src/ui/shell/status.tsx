@@ -82,7 +82,7 @@ function Balance({ ledger }: { readonly ledger: LedgerReply }) {
     <a
       class={`freshness ${difference === 0 ? '' : 'bad'}`}
       href="/overview"
-      title={`${count(acknowledged)} acknowledged, ${kept}: ${off}. ${count(waiting)} waiting to be stored.`}
+      title={`${count(acknowledged)} acknowledged, ${kept}: ${off}. ${count(waiting)} waiting.`}
     >
       <Icon name="scale" size={13} /> {off}
     </a>
@@ -103,7 +103,7 @@ function Freshness({ health }: { readonly health: HealthReply | null }) {
     <a
       class="freshness"
       href="/admin"
-      title={`Every message that was acknowledged up to ${behind} s ago is found.`}
+      title={`Messages are found up to ${behind} s ago`}
     >
       {behind === 0 ? 'up to date' : `visible to ${behind.toFixed(1)} s ago`}
     </a>

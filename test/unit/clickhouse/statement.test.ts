@@ -41,7 +41,8 @@ t.test('a query file says what it does, takes and returns', async (t) => {
     const text = readSchema(`queries/${name}.sql`)
     const params = /^-- params: (.+)$/m.exec(text)?.[1]
     const rows = /^-- rows: +(.+)$/m.exec(text)?.[1]
-    t.match(text, /^-- [A-Z].+\.$/m, `${name} begins with a sentence`)
+    const head = /^(?:--.*\n)+/.exec(text)?.[0].replaceAll(/\n(?:-- )?/g, ' ') ?? ''
+    t.match(head, /^-- [A-Z].+?\. /, `${name} begins with a sentence`)
     t.ok(rows, `${name} has a rows line`)
     const body = text.replaceAll(/^--.*$/gm, '')
     const placeholders = Array.from(body.matchAll(/\{(\w+):[^}]+\}/g), (match) => match[1] ?? '')
