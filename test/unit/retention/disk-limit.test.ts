@@ -98,6 +98,6 @@ void test('events are dropped for others down to half of the limit, and no furth
   t.same(await full(), ['events 98-7'])
   t.equal(
     await full(),
-    'the disk is 96 % full, above MAX_DISK=80%, and events take 36 % of it: others fill it, so no events are dropped',
+    'the disk is 96 % full, above MAX_DISK=80%, and events take 36 % of it: other files fill it, so no events are dropped',
   )
 })
