@@ -100,11 +100,7 @@ function Freshness({ health }: { readonly health: HealthReply | null }) {
       </a>
     )
   return (
-    <a
-      class="freshness"
-      href="/admin"
-      title={`Messages are found up to ${behind} s ago`}
-    >
+    <a class="freshness" href="/admin" title={`Messages are found up to ${behind} s ago`}>
       {behind === 0 ? 'up to date' : `visible to ${behind.toFixed(1)} s ago`}
     </a>
   )
