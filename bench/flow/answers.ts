@@ -53,9 +53,10 @@ const read = (engine: Engine, sql: string): Promise<readonly (readonly unknown[]
   engine.rows(`${sql} SETTINGS use_skip_indexes = 0 FORMAT JSONCompactEachRow`)
 
 async function compareList(engine: Engine, { params, reply, atMs }: Question): Promise<string> {
+  const order = params.get('order') === 'asc' ? 'ASC' : 'DESC'
   const rows = await read(
     engine,
-    `SELECT id FROM events WHERE ${toWhere(params, atMs)} ORDER BY ts DESC, id DESC LIMIT ${Number(params.get('limit'))}`,
+    `SELECT id FROM events WHERE ${toWhere(params, atMs)} ORDER BY ts ${order}, id ${order} LIMIT ${Number(params.get('limit'))}`,
   )
   const want = rows.map(([id]) => Number(id))
   const got = listField(reply, 'items').map((item) => numberField(item, 'id'))
