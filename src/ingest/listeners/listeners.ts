@@ -236,7 +236,7 @@ async function openGrpc(
 interface OpenPort {
   readonly tcp: TcpListener
   readonly udp: UdpListener | null
-  /** Waits for the replies to what was read; absent for a port whose clients get none. */
+  /** Resolves when everything that was read has its reply. Protocols without replies do not have it. */
   readonly settle?: (deadlineMs: number) => Promise<void>
 }
 

@@ -165,6 +165,7 @@ t.test(
     const server = await startTestServer()
     t.teardown(() => server.stop())
     const before = await writtenBy(server.engine.pid() ?? 0)
+    t.ok(before.size > 0, 'threads of Node.js are seen')
     await sleep(3_000)
     const after = await writtenBy(server.engine.pid() ?? 0)
     t.same(
