@@ -144,13 +144,24 @@ async function admitLater(
   head: RequestHead,
 ): Promise<Admission> {
   const { limit, role } = compiled.route
-  if (limit !== 'none' && role === 'public') await options.consume(limit, { address: head.ip })
+  try {
+    if (limit !== 'none' && role === 'public') await options.consume(limit, { address: head.ip })
+  } catch (error) {
+    return toLimited(compiled.route, options.services, error)
+  }
   await options.current?.()
   const caller = checkCaller(compiled.route, options, head)
   if (limit !== 'none' && role !== 'public' && caller !== null)
     await options.consume(limit, { address: head.ip, userId: caller.userId })
   if (caller?.isToken === true) return await admitToken(compiled, options, head, caller)
   return toAdmission(compiled, options, caller)
+}
+
+/** @throws the error unless the route has a reply of its own */
+function toLimited(route: ApiRoute, services: Services, error: unknown): Admission {
+  if (route.onLimited === undefined || !(error instanceof AppError)) throw error
+  const reply = toReply(route, route.onLimited(error, services))
+  return { kind: 'admitted', handle: () => reply }
 }
 
 const toAdmission = (

@@ -275,9 +275,9 @@ function errorsOfAccess({
 }
 
 function impliedErrors(route: DocumentedRoute) {
-  const { limit, question, body, params, query, errors } = route
+  const { limit, onLimited, question, body, params, query, errors } = route
   const codes = new Set<ErrorCode>([...errors, ...errorsOfAccess(route)])
-  if (limit !== 'none') codes.add('rate_limited')
+  if (limit !== 'none' && onLimited === undefined) codes.add('rate_limited')
   if (question !== undefined) codes.add('overloaded')
   if (params !== null) codes.add('bad_request')
   if (params !== null || body !== null || Object.keys(query.properties).length > 0) {

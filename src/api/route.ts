@@ -4,7 +4,7 @@ import type { Cookie } from '../http/cookies.js'
 import type { RequestHead } from '../http/request.js'
 import type { RouteMethod } from '../http/router.js'
 import type { MultipartFile } from '../http/multipart.js'
-import type { ErrorCode } from '../model/errors.js'
+import type { AppError, ErrorCode } from '../model/errors.js'
 import type { LimitName } from './auth/limits.js'
 import type { Role } from '../model/roles.js'
 import type { Principal } from './auth/sessions.js'
@@ -152,6 +152,8 @@ interface RouteFacts {
   readonly tag?: string
   /** The rate limit that each request counts against. */
   readonly limit: 'none' | LimitName
+  /** Replaces the reply with an error when the limit refuses a request, on addresses that a browser opens. */
+  readonly onLimited?: (error: AppError, services: Services) => RouteReply<null>
   /** The largest body; 0 for none. */
   readonly bodyBytes: number
   readonly status: SuccessStatus

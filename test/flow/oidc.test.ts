@@ -3,6 +3,7 @@ import t from 'tap'
 import { CLIENT, createBrowser, startProvider } from '../support/oidc.js'
 import { freePort } from '../support/ports.js'
 import { startLiveService } from '../support/live-service.js'
+import { isMissing, openBrowser } from '../support/page.js'
 import { openKpiSocket } from '../support/kpi-socket.js'
 import { ADMIN } from '../support/service.js'
 
@@ -64,7 +65,14 @@ const asRoot = (request: string, json?: object) =>
 t.test('the page learns of the providers, and a log-in makes a user with a role', async (t) => {
   t.match(await service.call('GET /api/auth/providers', { token: null }), {
     status: 200,
-    body: { password: false, providers: [{ name: 'corp', title: 'Log in at corp' }, {}, {}] },
+    body: {
+      password: false,
+      providers: [
+        { name: 'corp', title: 'Log in at corp', login_url: `${page}/api/auth/oidc/corp` },
+        {},
+        {},
+      ],
+    },
   })
   t.equal(root.end, `${page}/`)
   t.match((await meOf(root.token)).body, { email: 'root@corp.example', role: 'superadmin' })
@@ -135,6 +143,16 @@ t.test('who has no role at the provider is turned away, and loses the sessions',
     const unverified = { email: 'dan@corp.example', email_verified: said, groups: ['ops'] }
     t.equal((await logIn('dan', unverified)).end, failedWith('oidc_failed'))
   }
+  const told = service.log().split('\n')
+  for (const facts of [
+    ['role_missing', '"claim":"groups","groups":["constructor"]'],
+    ['account_disabled', '"groups":["ops"]'],
+    ['oidc_failed', 'no verified e-mail: check the scopes'],
+  ])
+    t.ok(
+      told.some((line) => ['"subject":"dan"', ...facts].every((fact) => line.includes(fact))),
+      `the log has ${facts.join()}`,
+    )
 })
 
 t.test('an e-mail links a local user only where the settings say so', async (t) => {
@@ -232,4 +250,36 @@ t.test('the clock of a provider may be off by a minute', async (t) => {
   const { end, token } = await logInWithClock(-130_000)
   t.equal(end, failedWith('oidc_failed'))
   t.equal(token, '')
+})
+
+t.test('a browser comes back to where it was', { skip: isMissing && 'no browser' }, async (t) => {
+  const browser = await openBrowser(t)
+  const tab = await browser.newPage()
+  const logInAs = async (account: string | null, claims: object = {}) => {
+    provider.account = account
+    if (account !== null) provider.claims.set(account, { email_verified: true, ...claims })
+    await tab.click('a.way >> nth=0')
+  }
+  // By another name of this machine the cookie of the login would be missing at the end.
+  const alias = page.replace('127.0.0.1', 'localhost')
+  await tab.goto(alias)
+  const hal = { email: 'hal@corp.example', groups: ['ops'] }
+  await logInAs('hal', hal)
+  await tab.waitForSelector('.shell')
+  t.equal(new URL(tab.url()).origin, page)
+  await browser.clearCookies()
+
+  t.comment('after a login that failed too')
+  await tab.goto(`${page}/templates?range=6h`)
+  await logInAs(null)
+  await tab.waitForSelector('.problem >> text=Try again')
+  t.equal(tab.url(), `${page}/templates?range=6h`)
+  await logInAs('hal', hal)
+  await tab.waitForSelector('.shell')
+  t.equal(tab.url(), `${page}/templates?range=6h`)
+
+  t.comment('the second factor is the provider’s')
+  await tab.goto(`${page}/admin/sessions`)
+  await tab.waitForSelector('.own-factor >> text=corp')
+  t.equal(await tab.locator('.own-factor button').count(), 0)
 })

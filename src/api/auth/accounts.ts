@@ -119,7 +119,7 @@ export async function openAccounts(parts: AccountDeps): Promise<Accounts> {
     tokens,
     ingestKeys,
     apiTokens,
-    outsideUsers: createOutsideUsers({ entities: records, withLock, keptEmail }),
+    outsideUsers: createOutsideUsers({ entities: records, withLock, keptEmail, log }),
     limiter,
     ...openLogins(users, deps),
     ...callers({ sessions, apiTokens }),

@@ -26,6 +26,8 @@ export interface Identity {
   /** The e-mail; null if there is none or the provider calls it unverified. */
   readonly email: string | null
   readonly isVerified: boolean
+  /** The values of the role claim. */
+  readonly groups: readonly string[]
   /** Null for a user whom the provider's settings give no role. */
   readonly role: Role | null
 }
@@ -170,18 +172,19 @@ function toIdentity(provider: OidcProvider, claims: Claims): Identity {
     subject: claims.sub,
     email: typeof email === 'string' && !isUnverified ? email : null,
     isVerified: verified === true,
+    groups: groupsOf(provider, claims),
     role: roleOf(provider, claims),
   }
 }
 
 /** The highest role that any value of the claim grants. */
 export function roleOf(
-  { roleClaim, roles, defaultRole }: Pick<OidcProvider, 'roleClaim' | 'roles' | 'defaultRole'>,
+  provider: Pick<OidcProvider, 'roleClaim' | 'roles' | 'defaultRole'>,
   claims: Readonly<Record<string, unknown>>,
 ): Role | null {
-  const values = [claimAt(claims, roleClaim)].flat()
-  const found = values.flatMap((value) => {
-    const role = typeof value === 'string' && Object.hasOwn(roles, value) ? roles[value] : undefined
+  const { roles, defaultRole } = provider
+  const found = groupsOf(provider, claims).flatMap((value) => {
+    const role = Object.hasOwn(roles, value) ? roles[value] : undefined
     return role === undefined ? [] : [role]
   })
   return found.reduce<Role | null>(
@@ -189,6 +192,12 @@ export function roleOf(
     defaultRole,
   )
 }
+
+const groupsOf = (
+  { roleClaim }: Pick<OidcProvider, 'roleClaim'>,
+  claims: Readonly<Record<string, unknown>>,
+): string[] =>
+  [claimAt(claims, roleClaim)].flat().filter((value): value is string => typeof value === 'string')
 
 /** A claim whose name contains dots, such as a URL, is looked up by its whole name first. */
 function claimAt(claims: Readonly<Record<string, unknown>>, path: string): unknown {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { WithLock } from '../../coordination/lock.js'
 import { AppError } from '../../model/errors.js'
 import type { Role } from '../../model/roles.js'
+import type { Log } from '../../telemetry/log.js'
 import type { Entities } from './entities.js'
 import type { Identity } from './oidc.js'
 import { checkEmail, endSessions, refuseLastSuperadmin, type User } from './user.js'
@@ -12,6 +13,7 @@ interface OutsideUserDeps {
   readonly withLock: WithLock
   /** The e-mail of the account that keeps its password even if a provider claims it; '' for none. */
   readonly keptEmail: string
+  readonly log: Pick<Log, 'warn'>
   readonly nowMs?: () => number
 }
 
@@ -28,7 +30,7 @@ export interface OutsideUsers {
 }
 
 export function createOutsideUsers(deps: OutsideUserDeps): OutsideUsers {
-  const { entities, withLock } = deps
+  const { entities, withLock, log } = deps
   const find = ({ issuer, subject }: Identity): User | null =>
     entities
       .list()
@@ -38,30 +40,50 @@ export function createOutsideUsers(deps: OutsideUserDeps): OutsideUsers {
     if (changed === null) throw new AppError('oidc_failed', 'the user was deleted meanwhile')
     return changed
   }
+  const admit = async (identity: Identity): Promise<User> => {
+    const { role } = identity
+    const known = find(identity)
+    if (role === null) {
+      if (known !== null) await change(known.id, (user) => endSessions(user, ''))
+      throw new AppError('role_missing', 'the provider gives no role here')
+    }
+    if (known !== null) {
+      refuseDisabled(known)
+      const email = freeEmail(deps, identity, known)
+      return await change(known.id, (user) => ({ ...withRole(user, role), email }))
+    }
+    const email = emailOf(identity)
+    const local = entities.list().find((user) => user.email === email)
+    if (local === undefined && email === deps.keptEmail) throw conflict()
+    if (local === undefined) return await insert(deps, { identity, role, email })
+    refuseUnlinkable(deps, local, identity)
+    return await change(local.id, (user) => linked(user, identity, role))
+  }
   return {
-    // E-mails are unique, so changes of users are serialised.
-    admit: (identity) =>
-      withLock(USERS_LOCK, USERS_LOCK_MS, async () => {
-        const { role } = identity
-        const known = find(identity)
-        if (role === null) {
-          if (known !== null) await change(known.id, (user) => endSessions(user, ''))
-          throw new AppError('role_missing', 'the provider gives you no role here')
-        }
-        if (known !== null) {
-          refuseDisabled(known)
-          const email = freeEmail(deps, identity, known)
-          return await change(known.id, (user) => ({ ...withRole(user, role), email }))
-        }
-        const email = emailOf(identity)
-        const local = entities.list().find((user) => user.email === email)
-        if (local === undefined && email === deps.keptEmail) throw conflict()
-        if (local === undefined) return await insert(deps, { identity, role, email })
-        refuseUnlinkable(deps, local, identity)
-        return await change(local.id, (user) => linked(user, identity, role))
-      }),
+    admit: async (identity) => {
+      try {
+        // E-mails are unique, so changes of users are serialised.
+        return await withLock(USERS_LOCK, USERS_LOCK_MS, () => admit(identity))
+      } catch (error) {
+        if (error instanceof AppError)
+          log.warn(toFacts(identity, error), 'a login at a provider was refused')
+        throw error
+      }
+    },
   }
 }
+
+const MOST_GROUPS = 50
+
+/** What an operator needs to find a wrong setting of the provider. */
+const toFacts = ({ provider, subject, groups }: Identity, { code, message }: AppError) => ({
+  provider: provider.name,
+  subject,
+  code,
+  message,
+  claim: provider.roleClaim,
+  groups: groups.slice(0, MOST_GROUPS),
+})
 
 const withRole = (user: User, role: Role): User =>
   user.role === role ? user : { ...endSessions(user, ''), role }

@@ -73,7 +73,7 @@ export const oidcRoutes = [
           Type.Object({
             name: Type.String(),
             title: Type.String(),
-            path: Type.String({ description: 'where a browser goes to log in' }),
+            login_url: Type.String({ description: 'where a browser goes to log in' }),
           }),
         ),
       },
@@ -85,7 +85,8 @@ export const oidcRoutes = [
       providers: oidc.providers.map(({ name, title }) => ({
         name,
         title,
-        path: `/api/auth/oidc/${name}`,
+        // The provider sends the browser back to this host, which needs the cookie.
+        login_url: `${oidc.pageUrl}api/auth/oidc/${name}`,
       })),
     }),
   }),
@@ -96,6 +97,7 @@ export const oidcRoutes = [
     summary: 'Sends the browser to a provider, to log in',
     role: 'public',
     limit: 'login_limit',
+    onLimited: toLogin,
     params: ProviderParams,
     reply: Type.Null(),
     status: 302,
@@ -120,6 +122,7 @@ export const oidcRoutes = [
       'login. In case of an error the page gets its code as `login_error`.',
     role: 'public',
     limit: 'login_limit',
+    onLimited: toLogin,
     // Providers add parameters of their own.
     query: Type.Object({}, { additionalProperties: true }),
     params: ProviderParams,

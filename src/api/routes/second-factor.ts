@@ -64,14 +64,19 @@ export const secondFactorRoutes = [
       enabled: Type.Boolean(),
       since: Type.Union([Timestamp, Type.Null()]),
       recovery_codes_left: Type.Integer({ minimum: 0 }),
+      provider: Type.Union([Type.String(), Type.Null()], {
+        description: 'where the user logs in, which has the second factor; null for a local user',
+      }),
     }),
     errors: [],
     handle: ({ principal }, { users }) => {
-      const factor = users.get(principal.userId)?.secondFactor
+      const user = users.get(principal.userId)
+      const factor = user?.secondFactor
       return {
         enabled: factor !== undefined,
         since: factor === undefined ? null : new Date(factor.sinceMs).toISOString(),
         recovery_codes_left: factor?.recovery.length ?? 0,
+        provider: user?.identity?.provider ?? null,
       }
     },
   }),

@@ -16,6 +16,8 @@ interface Factor {
   readonly enabled: boolean
   readonly since: string | null
   readonly recovery_codes_left: number
+  /** Null for a user who logs in with a password. */
+  readonly provider: string | null
 }
 
 type Step = 'none' | 'on' | 'off' | 'renew'
@@ -90,8 +92,10 @@ interface FactorStateProps {
   readonly onStep: (step: Step) => void
 }
 
-const FactorState = ({ factor, onStep }: FactorStateProps) =>
-  factor.enabled ? (
+function FactorState({ factor, onStep }: FactorStateProps) {
+  if (factor.provider !== null)
+    return <p>The provider at which you log in, {factor.provider}, has it.</p>
+  return factor.enabled ? (
     <p class="line">
       <span>
         On since <When at={factor.since} />, {counted(factor.recovery_codes_left, 'recovery code')}{' '}
@@ -108,3 +112,4 @@ const FactorState = ({ factor, onStep }: FactorStateProps) =>
       <button onClick={() => onStep('on')}>Turn it on …</button>
     </p>
   )
+}

@@ -34,9 +34,9 @@ whenActionRequired((code) => {
 export const RETURN = 'return-to'
 
 function comeBack(): void {
-  const to = sessionStorage.getItem(RETURN)
+  const to = sessionStorage.getItem(RETURN) ?? ''
   sessionStorage.removeItem(RETURN)
-  if (to !== null && location.pathname === '/' && /^\/(?!\/)/.test(to)) go(to, { replace: true })
+  if (location.pathname === '/' && /^\/(?!\/)/.test(to)) go(to, { replace: true })
 }
 
 /** The code of an error at a provider; '' for none. */
@@ -44,10 +44,9 @@ export const loginError = new URLSearchParams(location.search).get('login_error'
 
 export async function findSession(): Promise<void> {
   if (loginError !== '') go('/', { replace: true })
+  comeBack()
   try {
-    const found = await call<User>('/api/auth/me')
-    comeBack()
-    user.value = found
+    user.value = await call<User>('/api/auth/me')
   } catch {
     // The login form is shown.
   }

@@ -11,7 +11,7 @@ interface Ways {
   readonly providers: readonly {
     readonly name: string
     readonly title: string
-    readonly path: string
+    readonly login_url: string
   }[]
 }
 
@@ -24,7 +24,9 @@ const FAULTS: Readonly<Record<string, string>> = {
   role_missing: 'The provider gives you no role here. Ask who runs this service.',
   account_disabled: 'Your account is disabled.',
   email_conflict: 'Another account has your e-mail. Ask who runs this service.',
-  dependency_unavailable: 'The provider does not answer. Try again in a moment.',
+  dependency_unavailable:
+    'The provider, or a part of this service, does not answer. Try again in a moment.',
+  rate_limited: 'Too many logins from your address. Try again in a minute.',
 }
 
 export function LogIn() {
@@ -46,8 +48,8 @@ export function LogIn() {
             <Icon name="circle-alert" /> {FAULTS[fault] ?? 'The login failed. Try again.'}
           </p>
         )}
-        {providers.map(({ name, title, path }) => (
-          <a key={name} class="primary way" href={path} onClick={leaveForProvider}>
+        {providers.map(({ name, title, login_url: url }) => (
+          <a key={name} class="primary way" href={url} onClick={leaveForProvider}>
             {title}
           </a>
         ))}

@@ -4,6 +4,7 @@ import { createApi } from '../../../src/api/api.js'
 import type { ApiOptions } from '../../../src/api/api.js'
 import { createOriginCheck } from '../../../src/api/auth/origin.js'
 import { RouteReply, multipart, route } from '../../../src/api/route.js'
+import { allRoutes } from '../../../src/api/routes.js'
 import type { ApiRoute, Caller, CheckedInput } from '../../../src/api/route.js'
 import { AppError } from '../../../src/model/errors.js'
 import { HeaderBag } from '../../../src/http/request.js'
@@ -219,6 +220,34 @@ t.test('API tokens are counted, and let in as far as a route says', async (t) =>
   const countOf = (name: string): number =>
     counted.filter((one) => one === `api_token_limit ${name}`).length
   t.same([countOf('s'), countOf('l'), countOf('v')], [5, 1, 0])
+})
+
+t.test('a limit answers an address that a browser opens in the form of the route', async (t) => {
+  const begin = route({
+    id: 'begin',
+    method: 'get',
+    path: '/api/begin',
+    summary: 'begins',
+    role: 'public',
+    limit: 'login_limit',
+    onLimited: ({ code }, { version }) =>
+      new RouteReply(null, { headers: { Location: `/?error=${code}&of=${version}` } }),
+    reply: Type.Null(),
+    status: 302,
+    errors: [],
+    handle: () => null,
+  })
+  const { url } = start(t, {
+    routes: [begin],
+    consume: async () => {
+      throw new AppError('rate_limited', 'too many')
+    },
+  })
+  const reply = await fetch(`${url}/api/begin`, { redirect: 'manual' })
+  t.match(reply.headers.get('location'), /^\/\?error=rate_limited&of=/)
+  t.equal(reply.status, 302)
+  for (const { id, status, limit, onLimited } of allRoutes)
+    if (status === 302 && limit !== 'none') t.type(onLimited, 'function', id)
 })
 
 t.test('every wrong query parameter is named in one 422', async (t) => {

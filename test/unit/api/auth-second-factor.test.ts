@@ -51,7 +51,7 @@ void test('enrolment: begun with the password, on with a code of the app', async
   const { as, call, clock } = await startAuthServer(t)
   const viewer = await as('viewer')
   const elsewhere = await as('viewer')
-  const off = { enabled: false, since: null, recovery_codes_left: 0 }
+  const off = { enabled: false, since: null, recovery_codes_left: 0, provider: null }
   t.strictSame((await viewer(`GET ${base}`)).body, off)
   const wrong = await viewer(`POST ${base}`, { json: { current_password: 'wrong' } })
   t.equal(code(wrong), '401 invalid_credentials')
