@@ -27,6 +27,7 @@ const RECORDED_FIELDS = [
   'application_id',
   'retention_days',
   'sources',
+  'expires_at',
   'auto_register',
   'default_source',
   'matchers',
@@ -98,14 +99,17 @@ const recorded = (route: ApiRoute, audit: Pick<Audit, 'record'>): ApiRoute => ({
   async handle(input, services) {
     const record = (outcome: string, reply: unknown): Promise<void> => {
       const full = reply instanceof RouteReply ? reply : null
-      const target = targetOf(input, full === null ? reply : full.body)
+      const id = idOf(full === null ? reply : full.body)
+      const target = targetOf(input, id)
+      // Later records name the created one by its id.
+      const isNamed = id === '' || target.split('/').includes(id)
       return audit.record({
         actorId: full?.actorId ?? input.principal?.userId ?? '',
         action: route.id,
         target,
         outcome,
         ip: input.head.ip,
-        detail: detailOf(input, target),
+        detail: { ...detailOf(input, target), ...(isNamed ? {} : { id }) },
       })
     }
     try {
@@ -143,7 +147,7 @@ export function recordRefusals(
 }
 
 /** The target is named by the path, else by the body, else by the id of the created record. */
-function targetOf({ params, body }: CheckedInput, reply: unknown): string {
+function targetOf({ params, body }: CheckedInput, id: string): string {
   const named = Object.values(toRecord(params)).map(String).join('/')
   if (named !== '') return cut(named, MAX_TARGET_CHARACTERS)
   const given = fieldsOf(body)
@@ -151,6 +155,11 @@ function targetOf({ params, body }: CheckedInput, reply: unknown): string {
     const value = given[field]
     if (typeof value === 'string') return cut(value, MAX_TARGET_CHARACTERS)
   }
+  return id
+}
+
+/** The id of the record in a reply; '' for none. */
+function idOf(reply: unknown): string {
   const { id } = toRecord(reply)
   return typeof id === 'string' || typeof id === 'number' ? String(id) : ''
 }

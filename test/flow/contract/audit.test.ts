@@ -63,7 +63,10 @@ t.test('logins are recorded with the user, the failed ones without', async (t) =
 t.test('changes of users, roles, passwords and keys are recorded', async (t) => {
   const json = { email: 'made@example.com', password: 'made for the trail', role: 'viewer' }
   const made = (await service.call('POST /api/users', { json })).body
-  t.same(await recorded(t, { action: 'createUser', target: json.email }), { role: 'viewer' })
+  t.same(await recorded(t, { action: 'createUser', target: json.email }), {
+    role: 'viewer',
+    id: made.id,
+  })
   const change = { email: 'moved@example.com', is_active: true }
   await service.call(`PATCH /api/users/${made.id}`, { json: change })
   t.same(await recorded(t, { action: 'changeUser', target: made.id }), change)
@@ -75,9 +78,16 @@ t.test('changes of users, roles, passwords and keys are recorded', async (t) => 
   await service.call(`DELETE /api/users/${made.id}`)
   await recorded(t, { action: 'deleteUser', target: made.id })
   const key = await service.call('POST /api/ingest-keys', { json: { name: 'trail' } })
-  await recorded(t, { action: 'createIngestKey', target: 'trail' })
+  t.match(await recorded(t, { action: 'createIngestKey', target: 'trail' }), { id: key.body.id })
   await service.call(`DELETE /api/ingest-keys/${key.body.id}`)
   await recorded(t, { action: 'deleteIngestKey', target: key.body.id })
+  const facts = { name: 'script', role: 'manager', expires_at: 'now+1h' }
+  const script = (await service.call('POST /api/api-tokens', { json: facts })).body
+  t.same(
+    await recorded(t, { action: 'createApiToken', target: 'script' }),
+    { role: 'manager', expires_at: 'now+1h', id: script.id },
+    'whose later entries are known by the id',
+  )
   const text = JSON.stringify(await trailOf(''))
   for (const secret of [json.password, password.password, key.body.key])
     t.notOk(text.includes(secret), 'no secret is in the trail')
@@ -103,6 +113,8 @@ t.test('deletions and corrections are recorded', async (t) => {
   for (const [path, action, json] of others) {
     const made = await service.call(`POST /api/${path}`, { json })
     t.equal(made.status, 201, made.text)
+    const named = { action: action.replace('delete', 'create'), target: 'x' }
+    t.match(await recorded(t, named), { id: made.body.id })
     await service.call(`DELETE /api/${path}/${made.body.id}`)
     await recorded(t, { action, target: made.body.id })
   }
