@@ -12,7 +12,7 @@ const page = `http://127.0.0.1:${port}`
 const callbackOf = (name: string): string => `${page}/api/auth/oidc/${name}/callback`
 const provider = await startProvider(callbackOf('corp'))
 t.teardown(() => provider.close())
-const other = await startProvider(callbackOf('other'))
+const other = await startProvider(callbackOf('other'), 'client_secret_post')
 t.teardown(() => other.close())
 const settings = (name: string, issuer: string) => ({
   name,

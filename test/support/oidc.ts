@@ -27,7 +27,11 @@ export const keyPair = () => {
 }
 
 /** A real provider of OpenID Connect on a port of its own, whose user consents to everything. */
-export async function startProvider(redirectUri: string): Promise<TestProvider> {
+export async function startProvider(
+  redirectUri: string,
+  /** How clients send their secret. */
+  method: 'client_secret_basic' | 'client_secret_post' = 'client_secret_basic',
+): Promise<TestProvider> {
   const server = createServer((request, response) => void handle(request, response))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -44,7 +48,8 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
   }
   const provider = new Provider(issuer, {
     jwks: { keys: [keyPair().privateKey] },
-    clients: [{ ...CLIENT, redirect_uris: [redirectUri] }],
+    clientAuthMethods: [method],
+    clients: [{ ...CLIENT, redirect_uris: [redirectUri], token_endpoint_auth_method: method }],
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups'] },
     cookies: { keys: ['a key for the cookies of tests'] },
     features: { devInteractions: { enabled: false } },
@@ -57,6 +62,9 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
   })
   const callback = provider.callback()
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    // The library takes both forms, whatever it is told.
+    const isBasic = request.headers.authorization?.startsWith('Basic ') === true
+    if (isBasic && method !== 'client_secret_basic') return void response.writeHead(401).end()
     if (request.url?.startsWith('/interaction/') !== true) return callback(request, response)
     const { prompt, params, session } = await provider.interactionDetails(request, response)
     const merge = { mergeWithLastSubmission: prompt.name !== 'login' }

@@ -225,7 +225,7 @@ function createDiscovery(nowMs: () => number) {
 }
 
 function discover({ issuer, clientId, clientSecret }: OidcProvider): Promise<client.Configuration> {
-  const auth = clientSecret === null ? client.None() : client.ClientSecretBasic(clientSecret)
+  const auth = clientSecret === null ? client.None() : bySecret(clientSecret)
   const isPlain = issuer.startsWith('http:')
   return client.discovery(new URL(issuer), clientId, { [client.clockTolerance]: SKEW_S }, auth, {
     timeout: TIMEOUT_S,
@@ -237,6 +237,16 @@ function discover({ issuer, clientId, clientSecret }: OidcProvider): Promise<cli
       ...(isPlain ? [client.allowInsecureRequests] : []),
     ],
   })
+}
+
+/** HTTP Basic, which is what a provider without a list takes, unless its list has it not. */
+function bySecret(secret: string): client.ClientAuth {
+  const [basic, inBody] = [client.ClientSecretBasic(secret), client.ClientSecretPost(secret)]
+  return (server, ...rest) => {
+    const taken = server.token_endpoint_auth_methods_supported
+    const takesBasic = taken === undefined || taken.includes('client_secret_basic')
+    return (takesBasic ? basic : inBody)(server, ...rest)
+  }
 }
 
 /** Follows no redirect, and limits the size of the reply. */
