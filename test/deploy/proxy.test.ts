@@ -1,125 +1,43 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { Agent, request as httpsRequest, type RequestOptions } from 'node:https'
-import type { IncomingHttpHeaders } from 'node:http'
-import { createServer, type Server } from 'node:net'
+import { request as httpsRequest } from 'node:https'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { WebSocket } from 'ws'
-import { bound } from '../support/bound.js'
-import { COLLECTOR_ROUTES, pathOf } from '../support/collector-routes.js'
-import { DEPLOY } from '../support/deploy.js'
 import { startShared, type Instance } from '../support/instances.js'
 import { freePort } from '../support/ports.js'
+import { startProxy } from '../support/proxy.js'
 import { ADMIN, countOf, INGEST_KEY, logIn, settledCount } from '../support/service.js'
-import { certificateIn } from '../support/certificate.js'
-import { toolPath, without } from '../support/tools.js'
+import { without } from '../support/tools.js'
 
 const skip = without('haproxy', 'openssl')
-const CONFIG = join(DEPLOY, 'haproxy')
-const BINDS = ['OTLP_GRPC', 'SYSLOG', 'SYSLOG_TLS', 'FORWARD', 'GELF', 'LINES']
 const BEARER = { authorization: `Bearer ${INGEST_KEY}` }
-
-interface Reply {
-  readonly status: number
-  readonly headers: IncomingHttpHeaders
-  readonly text: string
-}
-
-interface Proxy {
-  readonly port: number
-  readonly redirectPort: number
-  /** Sends a request over TLS; `body` is sent as it is. */
-  ask(path: string, options?: RequestOptions, body?: string | Buffer): Promise<Reply>
-}
 
 interface Owner {
   teardown(end: () => Promise<unknown> | void): void
 }
 
-const dir = mkdtempSync(join(tmpdir(), 'proxy-test-'))
-t.teardown(() => rmSync(dir, { recursive: true, force: true }))
-
-/** One PEM with certificate and key, as HAProxy wants it. */
-function makeCertificate(): string {
-  const { cert, key } = certificateIn(dir)
-  const both = join(dir, 'tls.pem')
-  writeFileSync(both, readFileSync(cert, 'utf8') + readFileSync(key, 'utf8'))
-  return both
-}
-
-type Engines = readonly { readonly api: string; readonly collector: string }[]
-
-/** HAProxy with the configuration that is shipped; only addresses are given to it. */
-async function startProxy(owner: Owner, [one, two]: Engines): Promise<Proxy> {
-  const [port, redirectPort] = [await freePort(), await freePort()]
-  const certificate = makeCertificate()
-  const binds: Record<string, string> = {}
-  for (const name of BINDS) binds[`${name}_BIND`] = `127.0.0.1:${await freePort()}`
-  const env = {
-    ...binds,
-    ENGINE_1: '127.0.0.1',
-    ENGINE_2: '127.0.0.1',
-    PUBLIC_BIND: `127.0.0.1:${port}`,
-    REDIRECT_BIND: `127.0.0.1:${redirectPort}`,
-    CERTIFICATE: certificate,
-    MAXCONN: '1000',
-    ENGINE_1_API: one?.api ?? '',
-    ENGINE_1_COLLECTOR: one?.collector ?? '',
-    ENGINE_2_API: two?.api ?? '',
-    ENGINE_2_COLLECTOR: two?.collector ?? '',
-  }
-  const child = spawn(...bound(toolPath('haproxy'), ['-db', '-f', CONFIG]), {
-    env,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  let told = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (told += text))
-  const ended = once(child, 'exit')
-  const ca = readFileSync(certificate)
-  const agent = new Agent({ keepAlive: true, ca })
-  owner.teardown(async () => {
-    agent.destroy()
-    child.kill('SIGKILL')
-    await ended
-  })
-  const proxy: Proxy = {
-    port,
-    redirectPort,
-    ask: (path, options = {}, body) =>
-      new Promise((resolve, reject) => {
-        const request = httpsRequest(
-          { host: '127.0.0.1', port, path, agent, ca, ...options },
-          (response) => {
-            let text = ''
-            response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-            response.on('error', reject).on('end', () => {
-              resolve({ status: response.statusCode ?? 0, headers: response.headers, text })
-            })
-          },
-        )
-        request.on('error', reject)
-        request.end(body)
-      }),
-  }
-  for (const until = Date.now() + 20_000; ; await sleep(50)) {
-    const reply = await proxy.ask('/docs').catch(() => null)
-    if (reply?.status === 200) break
-    if (child.exitCode !== null || Date.now() > until)
-      throw new Error(`haproxy serves nothing: ${reply?.status} ${told}`)
-  }
-  t.notMatch(told, /\[(?:WARNING|ALERT)\].*config/, 'no complaint about the configuration')
-  return proxy
-}
-
-/** The collector answers each of them, or wants a key. */
-const COLLECTOR_PATHS = COLLECTOR_ROUTES.filter(
-  ({ method, bodyBytes }) => method === 'POST' && bodyBytes > 0,
-).map(pathOf)
+/** The collector wants a key for each of them. */
+const COLLECTOR_PATHS = [
+  '/',
+  '/v1/logs',
+  '/otlp/v1/logs',
+  '/_bulk',
+  '/shop/_bulk',
+  '/shop/_doc/1',
+  '/elasticsearch/_bulk',
+  '/loki/api/v1/push',
+  '/services/collector/event',
+  '/api/v2/logs',
+  '/v1/input',
+  '/upload',
+  '/gelf',
+  '/log/v1',
+  '/api/v1/ingest/humio-structured',
+  '/api/default/shop/_json',
+  '/api/events/raw',
+]
 
 const post = (body: string | Buffer, headers: Record<string, string> = {}) =>
   [{ method: 'POST', headers: { ...BEARER, ...headers } }, body] as const
@@ -148,7 +66,7 @@ t.test('the proxy before two instances', { skip }, async (t) => {
   await t.test('messages go in and questions are answered over TLS', async (t) => {
     const reply = await proxy.ask('/ingest', ...post(lines('shop', 100)))
     t.equal(reply.status, 202, reply.text)
-    t.match(reply.headers['strict-transport-security'], /max-age/)
+    t.equal(reply.headers['strict-transport-security'], 'max-age=31536000; includeSubDomains')
     sent += 100
     for (const path of COLLECTOR_PATHS) {
       const { status, text } = await proxy.ask(path, { method: 'POST' }, '')
@@ -355,6 +273,17 @@ t.test('before instances that are not well', { skip }, async (t) => {
     },
   )
 
+  await t.test('the reply about the revocation of the certificate is stapled', async (t) => {
+    const { address } = await startUnwell(t, (_, path) => http('200 OK', path))
+    const engine = { api: address, collector: address }
+    const { port } = await startProxy(t, [engine, engine])
+    const host = { host: '127.0.0.1', port, rejectUnauthorized: false, requestOCSP: true }
+    const tls = connectTls(host)
+    const [stapled] = (await once(tls, 'OCSPResponse')) as [Buffer | null]
+    t.ok((stapled?.length ?? 0) > 100)
+    tls.destroy()
+  })
+
   await t.test('when none is well, callers get the answer of one', async (t) => {
     const unwell = (method: string, path: string): string => {
       if (path === '/docs') return http('200 OK', 'docs')
@@ -370,4 +299,42 @@ t.test('before instances that are not well', { skip }, async (t) => {
     const asked = await proxy.ask('/api/logs')
     t.match([asked.status, asked.text], [503, /dependency_unavailable/])
   })
+})
+
+t.test('a client address has a share of the connections of all ports', { skip }, async (t) => {
+  // The ports for protocols without HTTP lead to the same numbers of the instances: of an address of its own.
+  const host = '127.83.201.7'
+  for (const port of [4317, 5140, 24224, 12201, 5170]) {
+    const server = createServer((socket) => socket.on('error', () => undefined))
+    server.listen(port, host)
+    await once(server, 'listening')
+    t.teardown(() => void server.close())
+  }
+  const docs = (_: string, path: string): string => http('200 OK', path)
+  const { address } = await startUnwell(t, docs)
+  const engine = { api: address, collector: address }
+  const settings = { MAXCONN_PER_ADDRESS: '5', ENGINE_1: host, ENGINE_2: host }
+  const proxy = await startProxy(t, [engine, engine], settings)
+  const open = async (port: number, localAddress: string): Promise<Socket> => {
+    const socket = connect({ host: '127.0.0.1', port, localAddress })
+    socket.on('error', () => undefined)
+    socket.resume()
+    await new Promise((resolve) => {
+      socket.once('connect', resolve).once('close', resolve)
+    })
+    return socket
+  }
+  const all = [proxy.port, proxy.redirectPort, ...proxy.ports]
+  for (const [i, port] of all.entries()) {
+    const from = `127.0.0.${10 + i}`
+    const ports = [port, port, port, port, port, ...all]
+    const sockets = await Promise.all(ports.map((each) => open(each, from)))
+    const refused = (): number => sockets.filter(({ destroyed }) => destroyed).length
+    for (let tries = 0; refused() < all.length && tries < 200; tries++) await sleep(50)
+    t.equal(refused(), all.length, `those above the limit, most of them of port ${i}`)
+    const elsewhere = await open(port, '127.0.0.99')
+    const reply = await proxy.ask('/docs', { agent: false, localAddress: '127.0.0.98' })
+    t.equal(reply.status, 200, 'other addresses are served')
+    for (const socket of [...sockets, elsewhere]) socket.destroy()
+  }
 })
