@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
 
 import { SEVERITIES, type Severity } from '../model/event.js'
+import { type Credential, countRefusedCredentials } from './refused-credentials.js'
 
 const LOOP_LOOK_MS = 200
 
@@ -74,7 +75,7 @@ export interface Metrics {
   /** Counts the messages of durable rows by source and severity, and their tags that are kept but not searchable. */
   stored(rows: StoredRows): void
   /** Counts a wrong or reused credential. */
-  credentialRefused(kind: string): void
+  credentialRefused(kind: Credential): void
   batchWritten(rows: number): void
   insertEnded(table: string, seconds: number, ok: boolean): void
   batchFailed(): void
@@ -116,7 +117,7 @@ export function createMetrics({ version }: { readonly version: string }): Metric
     request: createRequests(registry),
     ingested: createIngest(registry),
     stored: createStored(registry),
-    credentialRefused: createRefusals(registry),
+    credentialRefused: countRefusedCredentials(registry),
     ...createBatches(registry),
     watch: (readers) => watch(registry, readers),
     watchListeners: (readers) => watchListeners(registry, readers),
@@ -240,16 +241,6 @@ function createStored(registry: Registry): Metrics['stored'] {
       }
     })
   }
-}
-
-function createRefusals(registry: Registry): Metrics['credentialRefused'] {
-  const refused = new Counter({
-    name: `${PREFIX}credentials_refused_total`,
-    help: 'Credentials that were wrong or used a second time: password, second_factor, ingest_key, webhook_signature, api_token, refresh_token',
-    labelNames: ['kind'],
-    registers: [registry],
-  })
-  return (kind) => refused.inc({ kind })
 }
 
 function createBatches(

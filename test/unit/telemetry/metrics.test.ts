@@ -44,6 +44,23 @@ void test('requests, messages, batches and inserts are counted under labels of o
   t.ok((values.get('process_resident_memory_bytes') ?? 0) > 0)
 })
 
+void test('refused credentials of each kind are counted from zero on', async (t) => {
+  const metrics = createMetrics({ version: '1' })
+  const counts = async () =>
+    [...parse(await metrics.render())].filter(([name]) =>
+      name.startsWith('log_engine_credentials_refused_total'),
+    )
+  const [help = ''] = /Credentials that were .+/.exec(await metrics.render()) ?? []
+  const kinds = help.split(': ')[1]?.split(', ') ?? []
+  t.ok(kinds.length >= 6)
+  t.strictSame(
+    await counts(),
+    kinds.map((kind) => [`log_engine_credentials_refused_total{kind="${kind}"}`, 0]),
+  )
+  metrics.credentialRefused('password')
+  t.equal(new Map(await counts()).get('log_engine_credentials_refused_total{kind="password"}'), 1)
+})
+
 void test('stored messages are counted by severity and by a bounded number of sources', async (t) => {
   const metrics = createMetrics({ version: '1' })
   const rows = (sources: readonly string[], all: readonly (readonly [number, number, number])[]) =>
