@@ -150,8 +150,10 @@ export class BodySink implements EventSink, RecordTaker {
     }
   }
 
-  reject(line: number, rejection: Rejection): void {
-    if (rejection.source !== '' && !this.#mayWrite(rejection.source)) return
+  reject(line: number, found: Rejection): void {
+    if (found.source !== '' && !this.#mayWrite(found.source)) return
+    // Whatever else is wrong with it, a record of a source outside of the key's is answered like any of that source.
+    const rejection = this.#isDenied(found.source) ? { ...found, ...DENIED } : found
     this.#rejected++
     this.#nextId = null
     if (rejection.reason === 'invalid_json') this.#unreadable++
@@ -196,18 +198,20 @@ export class BodySink implements EventSink, RecordTaker {
   }
 
   #verdictOf(source: string): ReturnType<typeof verdictOf> | 'body_source_limit' {
-    const isDenied = this.#body.allowedSources?.includes(source) === false
-    if (isDenied) return 'unknown_source'
+    if (this.#isDenied(source)) return 'unknown_source'
     const verdict = verdictOf(this.#body.verdicts, source)
     const isBeyond = this.#sources.size >= SOURCES_PER_BODY && !this.#sources.has(source)
     return verdict === 'store' && isBeyond ? 'body_source_limit' : verdict
   }
 
   #mayWrite(source: string): boolean {
-    const { allowedSources, deniesRecords } = this.#body
-    if (deniesRecords) return true
-    if (allowedSources?.includes(source) === false) this.denied ??= source
+    if (this.#body.deniesRecords) return true
+    if (this.#isDenied(source)) this.denied ??= source
     return this.denied === null
+  }
+
+  #isDenied(source: string): boolean {
+    return source !== '' && this.#body.allowedSources?.includes(source) === false
   }
 }
 
@@ -217,6 +221,8 @@ const UNSTORABLE = {
   key_source_limit: 'the ingest key can register no more sources (SOURCES_PER_KEY)',
   body_source_limit: `the body names more than ${SOURCES_PER_BODY} sources`,
 }
+
+const DENIED = { reason: 'unknown_source', message: UNSTORABLE.unknown_source } as const
 
 function unstorable(event: CanonicalEvent, verdict: keyof typeof UNSTORABLE): Rejection {
   return {

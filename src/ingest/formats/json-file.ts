@@ -3,7 +3,7 @@ import { FieldCandidates, NamePlace } from './field-candidates.js'
 import type { FileText } from './file-text.js'
 import { excessOf, itemEnds, objectEnd } from './json-size.js'
 import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
-import { parseJson, rawText } from './json-text.js'
+import { parseCounted, parseJson, rawText } from './json-text.js'
 import { decodeJsonLines } from './ndjson.js'
 import type { RecordDecoder } from './record.js'
 
@@ -17,7 +17,7 @@ const MAX_DEPTH = 3
  */
 export function decodeJsonFile({ text, bytes }: FileText, decoder: RecordDecoder): void {
   checkSize(bytes, decoder)
-  const whole = parseJson(text)
+  const whole = parseCounted(text)
   if (Array.isArray(whole)) decodeRecords(whole, decoder)
   else if (isRecord(whole)) decodeRecords(recordsInside(whole), decoder)
   else if (whole === undefined) {
@@ -36,7 +36,7 @@ function checkSize(bytes: Buffer, decoder: RecordDecoder): void {
 /** Whether a text is one JSON value on several lines. */
 export function isJsonFile({ text, bytes }: FileText): boolean {
   const mayBe = /^\s*[[{]/.test(text) && /[\]}]\s*$/.test(text.slice(-64))
-  return mayBe && (excessOf(bytes) !== null || isList(parseJson(text)))
+  return mayBe && (excessOf(bytes) !== null || isList(parseCounted(text)))
 }
 
 /** Whether a text is JSON objects, each on several lines, one after another. */

@@ -26,6 +26,13 @@ export const hasTooManyValues = (bytes: Uint8Array, from: number, to: number): b
   // A value takes two bytes.
   (to - from) / 2 > RECORD_VALUES && measure(bytes, from, to).values > RECORD_VALUES
 
+/** Whether a JSON text, such as a member that holds JSON, has more values than a record may have. */
+export function textHasTooManyValues(text: string): boolean {
+  if (text.length / 2 <= RECORD_VALUES) return false
+  const bytes = Buffer.from(text)
+  return hasTooManyValues(bytes, 0, bytes.length)
+}
+
 /** Limit of the values in one request or file of JSON: JSON.parse takes up to 100 times the memory of a text of many small values. */
 const REQUEST_VALUES = 2_000_000
 

@@ -1,9 +1,20 @@
-/** @returns undefined for a text that is not JSON */
-export function parseJson(text: string): unknown {
+import { textHasTooManyValues } from './json-size.js'
+
+/** @returns undefined for a text that is not JSON, and for one with more values than a record may have */
+export const parseJson = (text: string): unknown =>
+  textHasTooManyValues(text) ? undefined : parseCounted(text)
+
+/** Parses a text whose values were counted before. @returns undefined for a text that is not JSON */
+export function parseCounted(text: string): unknown {
+  const depth = Error.stackTraceLimit
+  // A stack trace would be most of the cost of an invalid text.
+  Error.stackTraceLimit = 0
   try {
     return JSON.parse(mayLoseDigits(text) ? withTexts(text) : text)
   } catch {
     return undefined
+  } finally {
+    Error.stackTraceLimit = depth
   }
 }
 

@@ -1,6 +1,6 @@
 import { AppError } from '../../model/errors.js'
 import type { DecodeContext, EventSink } from '../../model/event.js'
-import { parseJson, rawText } from './json-text.js'
+import { parseCounted, rawText } from './json-text.js'
 import { hasTooManyValues, itemEnds, objectEnd, TOO_MANY_VALUES } from './json-size.js'
 import { isRecord, toWellFormed } from './json-value.js'
 import { RecordDecoder } from './record.js'
@@ -55,18 +55,12 @@ export function decodeJson(
   linesOf: (bytes: Buffer) => LineTaker | null = () => null,
 ): void {
   const from = firstByte(bytes)
-  const depth = Error.stackTraceLimit
-  // Stack traces would be most of the cost of an invalid line.
-  Error.stackTraceLimit = 0
-  try {
-    if (bytes[from] === BRACKET) decodeArray(bytes, from, decoder)
-    else {
-      decoder.expect(countLines(bytes, from, decoder.left))
-      decodeLines({ bytes, from, decoder, lines: linesOf(bytes), vain: 0 })
-    }
-  } finally {
-    Error.stackTraceLimit = depth
+  if (bytes[from] === BRACKET) {
+    decodeArray(bytes, from, decoder)
+    return
   }
+  decoder.expect(countLines(bytes, from, decoder.left))
+  decodeLines({ bytes, from, decoder, lines: linesOf(bytes), vain: 0 })
 }
 
 const ready = (bytes: Buffer, context: DecodeContext, lines: LineTaker | null): LineTaker | null =>
@@ -124,7 +118,7 @@ function decodeItem(
     return
   }
   const text = bytes.toString('utf8', from, to)
-  const record = parseJson(text)
+  const record = parseCounted(text)
   if (record === undefined) throw notAnArray()
   decoder.decode(line, mended(record, text), () => rawText(record))
 }
@@ -214,7 +208,7 @@ function countLines(bytes: Buffer, from: number, most: number): number {
 function decodeLine(raw: string, line: number, decoder: RecordDecoder): boolean {
   const bare = raw.trim()
   if (bare === '') return true
-  const record = isSurelyBroken(bare) ? undefined : parseJson(raw)
+  const record = isSurelyBroken(bare) ? undefined : parseCounted(raw)
   if (record === undefined) return false
   decoder.decode(line, mended(record, raw), () => raw)
   return true
@@ -293,7 +287,7 @@ function decodeObject(decoder: RecordDecoder, bytes: Buffer, line: number): numb
     return newlinesIn(bytes.toString('latin1'))
   }
   const text = bytes.toString('utf8')
-  const object = parseJson(text)
+  const object = parseCounted(text)
   if (isRecord(object)) decoder.decode(line, mended(object, text), () => text)
   else decoder.put(line, BROKEN_LINE, () => text)
   return newlinesIn(text)

@@ -42,9 +42,24 @@ function decodeLines(
 ): void {
   const file = readAnyText(bytes)
   if (isBinary(file)) throw new AppError('bad_request', 'the body is neither JSON nor text')
-  for (const [message] of file.text.matchAll(/[^\r\n]+/g))
+  decoder.expect(countLines(file.text, decoder.left))
+  for (const [message] of file.text.matchAll(LINE))
     if (message.trim() !== '')
       decoder.decode(decoder.received + 1, change({ message }), () => message)
+}
+
+const LINE = /[^\r\n]+/g
+
+/** Counts lines that are not blank, at most one more than `most`. */
+function countLines(text: string, most: number): number {
+  // A line and its end take two characters.
+  if (text.length / 2 < most) return 0
+  let lines = 0
+  for (const [line] of text.matchAll(LINE)) {
+    if (line.trim() !== '') lines++
+    if (lines > most) break
+  }
+  return lines
 }
 
 /** The agent sends a request again after any status but 400, 401, 403 and 413. */

@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { PbfReader } from 'pbf'
 
 import { checkRequest } from '../formats/json-size.js'
-import { parseJson } from '../formats/json-text.js'
+import { parseCounted } from '../formats/json-text.js'
 import { emptyRecord, isRecord, type JsonRecord, toWellFormed } from '../formats/json-value.js'
 
 /**
@@ -290,7 +290,7 @@ export function readJsonForm(bytes: Buffer): JsonRecord | null {
   if (bytes[bytes.findIndex(isText)] !== 0x7b || bytes[bytes.findLastIndex(isText)] !== 0x7d)
     return null
   checkRequest(bytes)
-  const value = toWellFormed(parseJson(bytes.toString('utf8')))
+  const value = toWellFormed(parseCounted(bytes.toString('utf8')))
   return isRecord(value) ? value : null
 }
 

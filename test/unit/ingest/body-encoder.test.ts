@@ -856,6 +856,33 @@ void test('a reply for each record says which ones the key may not write', async
   )
 })
 
+void test('a record of a source outside of the key is denied whatever else is wrong with it', async (t) => {
+  const wrong = [
+    '{"message":1,"type":"log"}',
+    '{"timestamp":"2099-01-01T00:00:00Z","message":"a"}',
+    'no json',
+    '{}',
+  ]
+  for (const document of wrong) {
+    const [victim, own] = await Promise.all(
+      ['victim', 'own'].map(async (index) => {
+        const { bodies } = await encode(createEncoder(), [
+          {
+            bytes: bytesOf(`{"create":{"_index":"${index}"}}\n${document}\n`),
+            format: 'elasticsearch/bulk',
+            protocol: 'elasticsearch',
+            allowedSources: ['own'],
+            deniesRecords: true,
+          },
+        ])
+        return bodies[0]?.errors.map(({ code }) => code)
+      }),
+    )
+    t.strictSame(victim, ['unknown_source'], document)
+    t.equal(own?.includes('unknown_source'), false, document)
+  }
+})
+
 void test('a body that only begins like the zlib format is read as it is', async (t) => {
   const accepted = async (format: BodyTask['format'], body: string | Uint8Array) => {
     const [got] = (await encode(createEncoder(), [{ format, bytes: bytesOf(body) }])).bodies

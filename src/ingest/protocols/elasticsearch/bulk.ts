@@ -1,7 +1,7 @@
 import type { DecodeContext, EventSink } from '../../../model/event.js'
 import { type Problem, usableSource } from '../../formats/draft.js'
 import { hasTooManyValues, TOO_MANY_VALUES } from '../../formats/json-size.js'
-import { parseJson } from '../../formats/json-text.js'
+import { parseCounted } from '../../formats/json-text.js'
 import { isRecord, type JsonRecord, toWellFormed } from '../../formats/json-value.js'
 import { RecordDecoder } from '../../formats/record.js'
 import type { LineError } from '../../block.js'
@@ -99,16 +99,18 @@ class Lines {
     return this.#bytes
   }
 
-  /** Returns the current line without blanks around it. */
+  /** Returns the current line, or as much of it as a dead letter keeps, without blanks around it. */
   text(): string {
-    return this.#bytes.toString('utf8', this.from, this.to).trim()
+    const to = Math.min(this.to, this.from + RAW_BYTES)
+    return this.#bytes.toString('utf8', this.from, to).trim()
   }
 
   /** Whether the current line is blank. */
   isBlank(): boolean {
     let at = this.from
     while (at < this.to && ASCII_BLANKS.has(this.#bytes[at] ?? 0)) at++
-    return at === this.to || ((this.#bytes[at] ?? 0) > 0x7f && this.text() === '')
+    if (at === this.to || (this.#bytes[at] ?? 0) < 0x80) return at === this.to
+    return this.#bytes.toString('utf8', at, this.to).trim() === ''
   }
 
   /** Skips a line that was read elsewhere. */
@@ -174,8 +176,11 @@ class KnownActions {
   }
 }
 
+/** The most characters of an action line. Elasticsearch allows 512 bytes for an id and 255 for an index. */
+const LONGEST_ACTION = 16_384
+
 function readAction(text: string, defaultIndex: string): Action | null {
-  const line = parseJson(text)
+  const line = text.length > LONGEST_ACTION ? undefined : parseCounted(text)
   if (!isRecord(line)) return null
   // Some clients add members of their own.
   const operation = OPERATIONS.find((name) => Object.hasOwn(line, name))
@@ -229,7 +234,7 @@ class Documents {
     }
     if (operation !== 'update' && this.#take(source, lines)) return
     if (!lines.skip()) {
-      this.reject(no, NO_DOCUMENT, '')
+      this.reject(no, { ...NO_DOCUMENT, source }, '')
       return
     }
     const { bytes, from, to } = lines
@@ -240,7 +245,7 @@ class Documents {
     }
     const record = readDocument(bytes.toString('utf8', from, to), operation)
     this.#decoder.defaultSource = source
-    if (record === undefined) this.#decoder.put(no, NO_JSON, raw)
+    if (record === undefined) this.#decoder.put(no, { ...NO_JSON, source }, raw)
     else this.#decoder.decode(no, record, raw)
   }
 
@@ -296,7 +301,7 @@ const NO_JSON = { ...NO_DOCUMENT, message: 'the document is not JSON' } as const
 /** @returns undefined when it is not JSON */
 function readDocument(text: string, operation: Operation): unknown {
   // Templates of rsyslog do not escape control characters.
-  const found = parseJson(text) ?? parseJson(withEscapes(text))
+  const found = parseCounted(text) ?? parseCounted(withEscapes(text))
   const document = toWellFormed(found)
   if (operation !== 'update' || !isRecord(document)) return document
   return document['doc'] ?? document['upsert'] ?? document
