@@ -71,8 +71,9 @@ export async function checkPassword(password: string, email: string): Promise<vo
 
 /** @returns the fault of a new password; null for a good one */
 export async function passwordFault(password: string, email: string): Promise<string | null> {
-  const { length } = password
-  if (length < MIN_PASSWORD_CHARACTERS || length > MAX_PASSWORD_CHARACTERS)
+  // Several blanks count as one (NIST SP 800-63B), and an emoji is one character.
+  const { length } = Array.from(password.replaceAll(/ {2,}/g, ' '))
+  if (length < MIN_PASSWORD_CHARACTERS || password.length > MAX_PASSWORD_CHARACTERS)
     return `must have ${MIN_PASSWORD_CHARACTERS} to ${MAX_PASSWORD_CHARACTERS} characters`
   const { estimateGuesses } = await import('./guessable.js')
   return estimateGuesses(password, email) < LEAST_GUESSES

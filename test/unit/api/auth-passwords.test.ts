@@ -56,6 +56,9 @@ void test('a new password has 12 to 128 characters', async (t) => {
     await t.resolves(checkPassword(good.repeat(50).slice(0, n), email), `${n}`)
   for (const n of [0, 8, 11, 129])
     await t.rejects(checkPassword(good.repeat(50).slice(0, n), email), badPassword, `${n}`)
+  for (const few of ['a          b', '🦦🐙🦀🐡🦑🦈', `otter${' '.repeat(20)}now`])
+    await t.rejects(checkPassword(few, email), badPassword, few)
+  await t.resolves(checkPassword('🦦🐙🦀🐡🦑🦈🦞🐬🐳🦭🐟🐠', email))
 })
 
 void test('a new password is not among the first that are guessed', async (t) => {
