@@ -15,7 +15,7 @@ import { freePort } from './ports.js'
 import { runTool, toolPath } from './tools.js'
 
 /** The settings of the ports for protocols without HTTP. */
-export const BINDS = ['OTLP_GRPC', 'SYSLOG', 'SYSLOG_TLS', 'FORWARD', 'GELF', 'LINES'] as const
+const BINDS = ['OTLP_GRPC', 'SYSLOG', 'SYSLOG_TLS', 'FORWARD', 'GELF', 'LINES'] as const
 
 interface Reply {
   readonly status: number
