@@ -69,7 +69,8 @@ export function startThreads(file: string, threads: number, workerData?: WorkerS
     idleTimeout: Number.POSITIVE_INFINITY,
     concurrentTasksPerWorker: 1,
     niceIncrement: NICE_INCREMENT,
-    execArgv: [...process.execArgv, ...IMPORT_ONLY],
+    // Those of the process are not passed on: a thread refuses flags of V8, such as --max-old-space-size.
+    execArgv: IMPORT_ONLY,
   })
   keepFilled(pool, threads)
   return pool

@@ -119,7 +119,7 @@ export function measure(bytes: Uint8Array, from: number, to: number): JsonSize {
 }
 
 /**
- * Finds the end of a JSON object without checking it.
+ * Finds the end of a JSON object without checking what is in it.
  *
  * @param from its opening brace
  * @returns the offset after its closing brace, -1 when there is none
@@ -127,7 +127,8 @@ export function measure(bytes: Uint8Array, from: number, to: number): JsonSize {
 export function objectEnd(bytes: Uint8Array, from: number): number {
   let depth = 0
   for (let at = from; at < bytes.length; at++) {
-    switch (bytes[at] ?? 0) {
+    const byte = bytes[at] ?? 0
+    switch (byte) {
       case QUOTE:
         at = endOfText(bytes, at, bytes.length)
         break
@@ -138,7 +139,7 @@ export function objectEnd(bytes: Uint8Array, from: number): number {
       case BRACE + CLOSING:
       case BRACKET + CLOSING:
         depth--
-        if (depth === 0) return at + 1
+        if (depth === 0) return byte === BRACE + CLOSING ? at + 1 : -1
     }
   }
   return -1

@@ -5,8 +5,8 @@ import { test } from 'tap'
 const PROGRAM = fileURLToPath(new URL('../../support/end-loading-threads.js', import.meta.url))
 
 void test('a process outlives threads that are ended while they load', async (t) => {
-  const { stdout, stderr, status, signal } = spawnSync(process.execPath, [PROGRAM], {
-    encoding: 'utf8',
-  })
+  // threads refuse this flag
+  const args = ['--max-old-space-size=1000', PROGRAM]
+  const { stdout, stderr, status, signal } = spawnSync(process.execPath, args, { encoding: 'utf8' })
   t.same({ stdout, status, signal }, { stdout: 'all ended\n', status: 0, signal: null }, stderr)
 })

@@ -32,9 +32,10 @@ export class MessageFraming {
       const absolute = { ...this.#scan, at: stream.from + this.#scan.at }
       const isWhole = scanOn(stream.bytes, absolute, stream.to)
       if (isWhole === null) return 'it is no MessagePack'
+      const length = isWhole ? absolute.at - stream.from : stream.length
+      if (length > this.#maxBytes) return `a message exceeds ${this.#maxBytes} bytes`
       if (!isWhole) {
         this.#scan = { ...absolute, at: absolute.at - stream.from }
-        if (stream.length > this.#maxBytes) return `a message exceeds ${this.#maxBytes} bytes`
         break
       }
       const message = stream.bytes.subarray(stream.from, absolute.at)

@@ -406,6 +406,14 @@ void test('JSON objects one after another, on several lines or on one', async (t
   t.match(sink.events.at(-1), { message: 'last' }, 'a broken line does not take the others with it')
 })
 
+void test('a bracket does not end an object', async (t) => {
+  for (const text of ['{]{}', '{[}{}', '{"a":1]{"message":"b"}']) {
+    const sink = collect()
+    decodeIngest(Buffer.from(text), ingestContext, sink)
+    t.equal(sink.events.length + sink.rejects.length, 1, text)
+  }
+})
+
 void test('many broken lines are not each searched to the end of the body', async (t) => {
   const sink = collect()
   decodeIngest(Buffer.from('{"a":\n'.repeat(200_000)), ingestContext, sink)

@@ -116,17 +116,26 @@ void test('messages are found in a stream, however it is cut', async (t) => {
     bytes(['c', Buffer.alloc(5_000), { chunk: 'd' }]),
   ]
   const stream = Buffer.concat(messages)
+  const chunksOf = (size: number): readonly Buffer[] =>
+    Array.from({ length: Math.ceil(stream.length / size) }, (_, i) =>
+      Buffer.from(stream.subarray(i * size, (i + 1) * size)),
+    )
   for (const size of [1, 7, 1_000, 65_536, stream.length]) {
     const framing = new MessageFraming(1_000_000)
     const found: Buffer[] = []
-    for (let at = 0; at < stream.length; at += size)
-      framing.push(Buffer.from(stream.subarray(at, at + size)), (message) =>
-        found.push(Buffer.from(message)),
-      )
+    for (const chunk of chunksOf(size))
+      framing.push(chunk, (message) => found.push(Buffer.from(message)))
     t.same(found, messages, `chunks of ${size}`)
     t.equal(framing.heldBytes, 0)
   }
   const take = (): void => undefined
+  for (const size of [1, stream.length]) {
+    const framing = new MessageFraming(messages[0]?.length ?? 0)
+    const refused = chunksOf(size)
+      .map((chunk) => framing.push(chunk, take))
+      .find(Boolean)
+    t.match(refused, /a message exceeds/, `a limit, chunks of ${size}`)
+  }
   t.match(new MessageFraming(100).push(Buffer.from([0x91, 0xc1]), take), /no MessagePack/)
   t.match(new MessageFraming(100).push(Buffer.from('text'), take), /not the Forward protocol/)
   t.match(
