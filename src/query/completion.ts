@@ -50,8 +50,6 @@ interface Place {
   readonly end: number
 }
 
-const place = ({ start, end }: Place) => ({ position: start, length: end - start })
-
 const startingWith = (names: readonly string[], typed: string): readonly string[] =>
   names.filter((name) => name.toLowerCase().startsWith(typed.toLowerCase()))
 
@@ -62,22 +60,19 @@ function between(position: number, before: Token | undefined): Completion {
   return isOperand ? { ...found, expected: ['clause', 'operator'] } : found
 }
 
-const clause = (span: Place, typed: string): Completion => ({
-  ...place(span),
-  expected: ['clause'],
-  field: null,
-  names: startingWith(BUILTIN_FIELDS, typed),
-})
+const clause = (span: Place, typed: string): Completion =>
+  completion(span, ['clause'], startingWith(BUILTIN_FIELDS, typed))
 
 function value(span: Place, name: string, typed: string): Completion {
   const field = toField(name)
-  const names = startingWith(typeOf(field).names, typed)
-  return { ...place(span), expected: ['value'], field, names }
+  return completion(span, ['value'], startingWith(typeOf(field).names, typed), field)
 }
 
-const nothing = (span: Place): Completion => ({
-  ...place(span),
-  expected: [],
-  field: null,
-  names: [],
-})
+const nothing = (span: Place): Completion => completion(span, [], [])
+
+const completion = (
+  { start, end }: Place,
+  expected: Completion['expected'],
+  names: readonly string[],
+  field: Field | null = null,
+): Completion => ({ position: start, length: end - start, expected, field, names })

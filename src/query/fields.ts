@@ -105,9 +105,9 @@ const MIN_LIKE = 4
 export function builtinLike(name: string): string | null {
   if (Object.hasOwn(SYNONYMS, name)) return SYNONYMS[name] ?? null
   const first = name.charAt(0).toLowerCase()
-  const isLong = (text: string): boolean => text.length >= MIN_LIKE
-  const names = BUILTIN_FIELDS.filter((builtin) => isLong(builtin) && builtin.startsWith(first))
-  return isLong(name) ? nearest(name, names) : null
+  if (name.length < MIN_LIKE) return null
+  const names = BUILTIN_FIELDS.filter((one) => one.length >= MIN_LIKE && one.startsWith(first))
+  return nearest(name, names)
 }
 
 /** @returns the severity in lower case, null for none */

@@ -41,19 +41,18 @@ const KEYWORDS = { OR: 'or', AND: 'and', NOT: 'not' } as const
 /** A backslash before one of these escapes it; before a letter or digit it is a plain backslash. */
 const ESCAPABLE = /[\s!-/:-@[-`{-~]/
 const ESCAPED = new RegExp(`\\\\${ESCAPABLE.source}`, 'g')
-/** A name that may precede `>` and `<`; otherwise these are characters of a word, such as `a->b`. */
-const COMPARABLE_NAME = /^[\p{L}_$@](?:[\p{L}\p{N}_.$@/-]*[\p{L}\p{N}_])?$/u
+/** A name that needs no quotes, and may precede `>` and `<`; otherwise these are characters of a word, such as `a->b`. */
+export const PLAIN_NAME = /^[\p{L}_$@](?:[\p{L}\p{N}_.$@/-]*[\p{L}\p{N}_])?$/u
 /** Dashes that exclude nothing. */
 const DASHES = /-+(?:\s|$)/y
 const OPERATOR = /:|[<>]=?/y
 
-const isKeyword = (text: string): text is keyof typeof KEYWORDS => text in KEYWORDS
+/** Whether a text is a keyword, such as `OR`. */
+export const isKeyword = (text: string): text is keyof typeof KEYWORDS =>
+  Object.hasOwn(KEYWORDS, text)
 const isPunctuation = (text: string): text is keyof typeof PUNCTUATION => text in PUNCTUATION
 /** @param char one character, '' at the end of the line */
 const isBlank = (char: string): boolean => char === '' || BLANK.test(char)
-
-/** Whether a text is a keyword for the lexer, such as `OR`. */
-export const isReserved = (text: string): boolean => isKeyword(text)
 
 /** Splits a line into tokens. It accepts any line; the parser reports faults. */
 export function tokenize(line: string): readonly Token[] {
@@ -61,29 +60,22 @@ export function tokenize(line: string): readonly Token[] {
   let at = 0
   /** The field whose value begins here. */
   let of: FieldToken | null = null
+  /** The field of the value that ends here, which a comma continues. */
+  let before: FieldToken | null = null
   while (at < line.length) {
     const char = line.charAt(at)
     if (isBlank(char)) {
       at += 1
-      of = null
+      of = before = null
       continue
     }
     const token = readToken(line, at, of)
     tokens.push(token)
     at = token.end
-    if (token.kind === 'field') of = token
-    else if (token.kind !== 'comma') of = null
-    else of = fieldBefore(tokens)
+    of = token.kind === 'field' ? token : token.kind === 'comma' ? before : null
+    before = 'of' in token ? token.of : null
   }
   return tokens
-}
-
-/** The field of the value that a comma follows. */
-function fieldBefore(tokens: readonly Token[]): FieldToken | null {
-  const value = tokens.at(-2)
-  const comma = tokens.at(-1)
-  if (value === undefined || value.end !== comma?.start) return null
-  return 'of' in value ? value.of : null
 }
 
 function readToken(line: string, at: number, of: FieldToken | null): Token {
@@ -156,12 +148,12 @@ function readRegex(line: string, start: number, of: FieldToken | null): TextToke
 function readBare(line: string, start: number, of: FieldToken | null): Token {
   const { text, end, stars } = scanBare(line, start, of !== null)
   const span = { start, end }
+  const raw = line.slice(start, end)
   if (of === null) {
     const operator = operatorAt(line, end)
     if (operator !== null) return toField(text, operator, span)
+    if (isKeyword(raw)) return { kind: KEYWORDS[raw], ...span }
   }
-  const raw = line.slice(start, end)
-  if (of === null && isKeyword(raw)) return { kind: KEYWORDS[raw], ...span }
   const isEscapedKeyword = of === null && raw.startsWith('\\') && isKeyword(raw.slice(1))
   const isPrefix = stars.at(-1) === end - 1
   return {
@@ -196,7 +188,7 @@ function scanBare(line: string, start: number, isValue: boolean): Bare {
       continue
     }
     if (isBlank(char) || char === '"' || isPunctuation(char)) break
-    if (!isValue && (char === '<' || char === '>') && COMPARABLE_NAME.test(text)) break
+    if (!isValue && (char === '<' || char === '>') && PLAIN_NAME.test(text)) break
     if (char === '*') stars.push(at)
     text += char
   }

@@ -3,14 +3,7 @@ import { SyntaxFault, type QueryFault } from './fault.js'
 import { MAX_NAME, builtinLike, isBuiltinName, toField, typeOf, type FieldKind } from './fields.js'
 import { tokenize, type FieldToken, type Span, type TextToken, type Token } from './lexer.js'
 import { quoted } from './printer.js'
-import {
-  isCompared,
-  isComparison,
-  reversedRange,
-  toBound,
-  toTextTest,
-  toValueTest,
-} from './values.js'
+import { isCompared, reversedRange, toBound, toTextTest, toValueTest } from './values.js'
 
 export const MAX_LINE = 2000
 /** Clauses, and further values of their lists. */
@@ -32,46 +25,55 @@ export type Parsed =
 /** Parses a line; it never throws. An empty line is the query for every event. */
 export function parseQuery(line: string): Parsed {
   const parser = new Parser(line)
-  try {
-    const query = parser.parse()
-    const faultOf = (clause: Query, message: string) => parser.faultOf(clause, message)
-    return { query, fault: null, hints: parser.hints, faultOf }
-  } catch (error) {
-    if (error instanceof SyntaxFault) return { query: null, fault: error.fault }
-    throw error
-  }
+  const { query, fault, hints } = parser
+  const helps = ({ position, length, suggestion }: QueryFault): boolean =>
+    new Parser(line.slice(0, position) + suggestion + line.slice(position + length)).fault === null
+  if (fault !== null)
+    return { query: null, fault: helps(fault) ? fault : { ...fault, suggestion: null } }
+  return { query, fault, hints: hints.filter(helps), faultOf: parser.faultOf }
 }
 
 /** Parses by recursive descent: alternatives of conjunctions of clauses. */
 class Parser {
   readonly hints: QueryFault[] = []
+  /** Every event, if there is a fault. */
+  readonly query: Query = EVERYTHING
+  readonly fault: QueryFault | null = null
   readonly #line: string
-  readonly #tokens: readonly Token[]
+  #tokens: readonly Token[] = []
   /** Where each clause stands. */
   readonly #spans = new Map<Query, Span>()
   #at = 0
   #clauses = 0
+  /** The parentheses that are not closed yet. */
+  #open = 0
 
   constructor(line: string) {
     this.#line = line
-    this.#tokens = line.length > MAX_LINE ? [] : tokenize(line)
+    try {
+      this.query = this.#parse()
+    } catch (error) {
+      if (!(error instanceof SyntaxFault)) throw error
+      this.fault = error.fault
+    }
   }
 
-  parse(): Query {
+  #parse(): Query {
     if (this.#line.length > MAX_LINE) {
       const rest = { start: MAX_LINE, end: this.#line.length }
       throw new SyntaxFault(rest, `a query has at most ${MAX_LINE} characters`)
     }
+    this.#tokens = tokenize(this.#line)
     if (this.#tokens.length === 0) return EVERYTHING
     const query = this.#alternatives(0)
     const rest = this.#next
-    if (rest !== undefined) throw new SyntaxFault(rest, 'this ) has no (', '')
+    if (rest !== undefined) throw strayed(rest)
     // The printed form has parentheses around everything nested, so it may be deeper than the line.
     if (depthOf(query) > MAX_DEPTH) throw tooDeep({ start: 0, end: this.#line.length })
     return query
   }
 
-  faultOf(clause: Query, message: string): QueryFault | null {
+  readonly faultOf = (clause: Query, message: string): QueryFault | null => {
     const span = this.#spans.get(clause)
     return span === undefined ? null : new SyntaxFault(span, message).fault
   }
@@ -90,7 +92,7 @@ class Parser {
     while (this.#next?.kind === 'or') {
       const or = this.#next
       this.#at += 1
-      if (!this.#isOperand()) throw new SyntaxFault(or, 'there is nothing after OR', '')
+      if (this.#operand === undefined) throw new SyntaxFault(or, 'there is nothing after OR', '')
       nodes.push(this.#conjunction(depth))
     }
     return anyOf(nodes)
@@ -98,33 +100,29 @@ class Parser {
 
   #conjunction(depth: number): Query {
     const nodes: Query[] = []
-    for (let before: Token | null = null; ;) {
+    for (;;) {
       const token = this.#next
       if (token?.kind === 'and') {
         this.#at += 1
-        const isBetween = nodes.length > 0 && before === null && this.#isOperand()
-        if (!isBetween) throw new SyntaxFault(token, 'AND stands between two clauses', '')
-        before = token
-        continue
+        if (nodes.length === 0 || this.#operand === undefined)
+          throw new SyntaxFault(token, 'AND stands between two clauses', '')
       }
-      if (!this.#isOperand()) {
-        if (token !== undefined && nodes.length === 0) throw emptiness(token)
-        return allOf(nodes)
-      }
-      nodes.push(this.#clause(depth))
-      before = null
+      const operand = this.#operand
+      if (operand !== undefined) nodes.push(this.#clause(operand, depth))
+      else if (token !== undefined && nodes.length === 0) throw strayed(token)
+      else return allOf(nodes)
     }
   }
 
-  /** Whether a clause begins here, even a wrong one. */
-  #isOperand(): boolean {
-    const kind = this.#next?.kind
-    return kind !== undefined && kind !== 'or' && kind !== 'and' && kind !== 'close'
+  /** The token with which a clause begins here, even a wrong one. */
+  get #operand(): Token | undefined {
+    const token = this.#next
+    return token?.kind === 'or' || token?.kind === 'and' || token?.kind === 'close'
+      ? undefined
+      : token
   }
 
-  #clause(depth: number): Query {
-    const token = this.#next
-    if (token === undefined || !this.#isOperand()) throw new Error('bug: there is no clause here')
+  #clause(token: Token, depth: number): Query {
     if (depth > MAX_DEPTH) throw tooDeep(token)
     this.#at += 1
     if ('of' in token || token.kind === 'field') {
@@ -133,10 +131,11 @@ class Parser {
     }
     if (token.kind === 'open') return this.#group(token, depth)
     if (token.kind === 'comma')
-      throw new SyntaxFault(token, 'a comma stands between the values of a field only', ' ')
+      throw this.#asAssignment(this.#tokens[this.#at - 2]) ?? new SyntaxFault(token, COMMA, ' ')
     if (token.kind === 'colon') throw new SyntaxFault(token, 'there is no field before the colon')
-    if (!this.#isOperand()) throw new SyntaxFault(token, 'there is nothing to exclude', '')
-    return { kind: 'not', node: this.#clause(depth + 1) }
+    const operand = this.#operand
+    if (operand === undefined) throw new SyntaxFault(token, 'there is nothing to exclude', '')
+    return { kind: 'not', node: this.#clause(operand, depth + 1) }
   }
 
   #placed(query: Query, { start, end }: Span): Query {
@@ -145,22 +144,28 @@ class Parser {
   }
 
   #group(open: Token, depth: number): Query {
+    const { start } = open
+    this.#open += 1
     if (this.#next?.kind === 'close') {
-      const span = { start: open.start, end: this.#next.end }
+      const span = { start, end: this.#next.end }
       throw new SyntaxFault(span, 'there is nothing between the parentheses', '')
     }
-    const rest = this.#line.slice(open.start)
-    const span = { start: open.start, end: this.#line.length }
-    if (this.#next === undefined) throw new SyntaxFault(span, 'this ( has no )', '')
     const query = this.#alternatives(depth + 1)
-    if (this.#next === undefined) throw new SyntaxFault(span, 'this ( has no )', `${rest})`)
+    if (this.#next === undefined) {
+      const span = { start, end: this.#line.length }
+      throw new SyntaxFault(span, 'this ( has no )', this.#textOf(span) + ')'.repeat(this.#open))
+    }
     this.#at += 1
+    this.#open -= 1
     return query
   }
 
+  #textOf({ start, end }: Span): string {
+    return this.#line.slice(start, end)
+  }
+
   #text(token: TextToken): Query {
-    this.#count(token)
-    this.#checkClosed(token)
+    this.#check(token)
     if (isStar(token)) return EVERYTHING
     this.#checkSpaces(token)
     this.#hint(this.#asAssignment(token) ?? this.#asMark(token))
@@ -172,8 +177,10 @@ class Parser {
    *
    * @returns null for other texts
    */
-  #asAssignment({ kind, start, end }: Token): SyntaxFault | null {
-    const found = kind === 'bare' ? ASSIGNMENT.exec(this.#line.slice(start, end)) : null
+  #asAssignment(token: Token | undefined): SyntaxFault | null {
+    if (token?.kind !== 'bare') return null
+    const { start } = token
+    const found = ASSIGNMENT.exec(this.#textOf(token))
     const [head = '', name = '', isNot] = found ?? []
     if (!isBuiltinName(name)) return null
     const field = `${isNot === undefined ? '' : '-'}${name}:`
@@ -187,10 +194,11 @@ class Parser {
   /** `count > 10` reads like a comparison, `host = web-1` like a field. */
   #checkSpaces(token: TextToken): void {
     if (token.kind !== 'bare' || !/^[<>=]=?$/.test(token.text)) return
-    const [name, , value] = this.#tokens.slice(Math.max(0, this.#at - 2), this.#at + 1)
+    const name = this.#tokens[this.#at - 2]
+    const value = this.#next
     if (name?.kind !== 'bare' || value?.kind !== 'bare') return
     const span = { start: name.start, end: value.end }
-    const text = name.text + token.text.replace(/^==?$/, ':') + value.text
+    const text = this.#textOf(name) + token.text.replace(/^==?$/, ':') + this.#textOf(value)
     throw new SyntaxFault(span, 'a comparison is written without blanks', text)
   }
 
@@ -198,15 +206,11 @@ class Parser {
     const field = this.#named(token, token.name)
     this.#hint(this.#asMark(token) ?? this.#asBuiltin(token, token.name))
     this.#hint(this.#asUrl(token))
-    if (isComparison(token.operator)) {
+    const { operator } = token
+    if (operator !== ':') {
       const value = this.#value(token, token)
-      this.#checkEnd(value)
-      return {
-        kind: 'compare',
-        field,
-        operator: token.operator,
-        value: toBound(value, field, token),
-      }
+      this.#checkEnd(token, value)
+      return { kind: 'compare', field, operator, value: toBound(value, field, token) }
     }
     const values = this.#values(token)
     const [first] = values
@@ -225,7 +229,7 @@ class Parser {
 
   /** `count:>10` reads like a comparison; an attribute can have such a text. */
   #checkOrder({ start }: FieldToken, value: TextToken, field: Field): void {
-    const text = this.#line.slice(value.start, value.end)
+    const text = this.#textOf(value)
     if (!isCompared(text, field)) return
     const meant = this.#line.slice(start, value.start - 1) + text
     const span = { start, end: value.end }
@@ -262,7 +266,7 @@ class Parser {
   }
 
   #has(token: TextToken): Query {
-    if (token.kind === 'regex' || isStar(token) || (token.kind === 'bare' && token.isPrefix))
+    if (token.kind === 'regex' || (token.kind === 'bare' && token.isPrefix))
       throw new SyntaxFault(token, 'has takes the name of a field')
     this.#hint(this.#asBuiltin(token, token.text))
     const field = this.#named(token, token.text)
@@ -272,13 +276,15 @@ class Parser {
 
   /** The values of a list, separated by commas without blanks. */
   #values(field: FieldToken): readonly TextToken[] {
-    const values = [this.#value(field, field)]
+    let value = this.#value(field, field)
+    const values = [value]
     for (let token = this.#next; token?.kind === 'comma'; token = this.#next) {
-      if (token.start !== values.at(-1)?.end) break
+      if (token.start !== value.end) break
       this.#at += 1
-      values.push(this.#value(field, token))
+      value = this.#value(field, token)
+      values.push(value)
     }
-    this.#checkEnd(values.at(-1))
+    this.#checkEnd(field, value)
     return values
   }
 
@@ -287,8 +293,7 @@ class Parser {
     const isValue = token !== undefined && token.start === before.end && 'of' in token
     if (!isValue) throw this.#missingValue(field, before)
     this.#at += 1
-    this.#count(token)
-    this.#checkClosed(token)
+    this.#check(token)
     return token
   }
 
@@ -302,21 +307,22 @@ class Parser {
         : `a value of ${field.name} is missing`
     if (token === undefined || !('of' in token)) return new SyntaxFault(before, message)
     const span = { start: before.start, end: token.end }
-    const pieces = [before, token].map(({ start, end }) => this.#line.slice(start, end))
-    return new SyntaxFault(span, `${message}: a blank ends the clause`, pieces.join(''))
+    const meant = this.#textOf(before) + this.#textOf(token)
+    return new SyntaxFault(span, `${message}: a blank ends the clause`, meant)
   }
 
   /** A value with a colon, a quote or a parenthesis within needs quotes. */
-  #checkEnd(value: TextToken | undefined): void {
+  #checkEnd(field: FieldToken, value: TextToken): void {
     const token = this.#next
-    if (value === undefined || token === undefined || token.start !== value.end) return
-    if (token.kind === 'close') return
-    const [rest = ''] = /^[^\s)]*/.exec(this.#line.slice(value.start)) ?? []
-    const span = { start: value.start, end: value.start + rest.length }
-    const message = 'a value with ( ) : , or " needs quotes'
+    if (token?.start !== value.end || token.kind === 'close') return
+    const rest = this.#line.slice(value.end)
+    const span = { start: value.start, end: value.end + rest.search(/[\s)]|$/) }
+    const before = this.#tokens[this.#at - 2]
+    const isList = before?.kind === 'comma' && token.kind === 'colon'
+    if (isList && isBuiltinName(this.#textOf(value))) throw new SyntaxFault(before, COMMA, ' ')
+    const meant = isList || value.kind === 'quoted' ? null : quoted(this.#textOf(span))
     throw (
-      (value.of === null ? null : this.#asUrl(value.of)) ??
-      new SyntaxFault(span, message, quoted(rest.replaceAll('"', '')))
+      this.#asUrl(field) ?? new SyntaxFault(span, 'a value with ( ) : , or " needs quotes', meant)
     )
   }
 
@@ -325,26 +331,30 @@ class Parser {
    *
    * @returns null for other fields
    */
-  #asUrl({ name, start }: FieldToken): SyntaxFault | null {
+  #asUrl({ start }: FieldToken): SyntaxFault | null {
     const [url] = /^[a-z][a-z\d+-]*:\/\/[^\s)]+/i.exec(this.#line.slice(start)) ?? []
-    if (url === undefined || isBuiltinName(name)) return null
+    if (url === undefined) return null
     return new SyntaxFault({ start, end: start + url.length }, 'a URL needs quotes', quoted(url))
   }
 
-  #checkClosed(token: TextToken): void {
-    if (token.kind !== 'quoted' || token.isClosed) return
-    throw new SyntaxFault(token, 'this quote is not closed', quoted(token.text))
-  }
-
-  #count(token: Token): void {
+  /** Counts a clause or value. */
+  #check(token: TextToken): void {
     this.#clauses += 1
     if (this.#clauses > MAX_CLAUSES)
       throw new SyntaxFault(token, `a query has at most ${MAX_CLAUSES} clauses and values`)
+    if (token.kind === 'quoted' && !token.isClosed)
+      throw new SyntaxFault(
+        token,
+        'this quote is not closed',
+        quoted(token.text) + ')'.repeat(this.#open),
+      )
   }
 }
 
-/** The fault of a missing clause before a token. */
-const emptiness = (token: Token): SyntaxFault =>
+const COMMA = 'a comma stands between the values of a field only'
+
+/** The fault of an OR or a closing parenthesis. */
+const strayed = (token: Token): SyntaxFault =>
   new SyntaxFault(token, token.kind === 'or' ? 'there is nothing before OR' : 'this ) has no (', '')
 
 const tooDeep = (span: { readonly start: number; readonly end: number }): SyntaxFault =>

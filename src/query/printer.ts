@@ -1,6 +1,6 @@
 import type { Field, Query, TextTest, ValueTest } from './ast.js'
 import { isNumber, nameOf, toSeverity, typeOf } from './fields.js'
-import { isReserved } from './lexer.js'
+import { PLAIN_NAME, isKeyword } from './lexer.js'
 
 /** Converts a query to a line that parses to the same query. */
 export const printQuery = (query: Query): string =>
@@ -30,18 +30,16 @@ const printOperand = (query: Query): string => {
   return isList ? `(${print(query)})` : print(query)
 }
 
-const SAFE_NAME = /^[\p{L}_$@](?:[\p{L}\p{N}_.$@/-]*[\p{L}\p{N}_])?$/u
-
 export function printName(field: Field): string {
   const name = nameOf(field)
-  return SAFE_NAME.test(name) ? name : quoted(name)
+  return PLAIN_NAME.test(name) ? name : quoted(name)
 }
 
 /** @param isClause whether it is a clause of its own, where minus, comparisons and keywords have a meaning */
 function printTextTest(test: TextTest, isClause: boolean): string {
   switch (test.kind) {
     case 'word':
-      return isClause && isReserved(test.text) ? `\\${test.text}` : escaped(test.text, isClause)
+      return isClause && isKeyword(test.text) ? `\\${test.text}` : escaped(test.text, isClause)
     case 'prefix':
       return `${escaped(test.text, isClause)}*`
     case 'phrase':

@@ -1,4 +1,4 @@
-import type { Comparison, Field, TextTest, ValueTest } from './ast.js'
+import type { Field, TextTest, ValueTest } from './ast.js'
 import { SyntaxFault, nearest } from './fault.js'
 import {
   SEVERITY_NAMES,
@@ -32,7 +32,7 @@ export function toTextTest(token: TextToken): TextTest {
   checkStars(token)
   if (!LETTER_OR_DIGIT.test(text)) {
     const keyword = OPERATORS[text]
-    if (keyword !== undefined)
+    if (keyword !== undefined && token.of === null)
       throw new SyntaxFault(token, `${text} is written ${keyword}`, keyword)
     throw new SyntaxFault(
       token,
@@ -64,9 +64,8 @@ const READERS: Readonly<Record<FieldKind, (token: TextToken, field: Field) => Va
     toChecked(token, isTemplateId, 'a template id has 16 hexadecimal digits'),
   durations: (token) =>
     toChecked(token, isDuration, 'a time span is a number with s, m, h, d or w: 1h'),
-  fields: () => {
-    throw new Error('bug: the value of has is a field')
-  },
+  // The parser reads the value of `has`, which is a field.
+  fields: toOneOf,
 }
 
 /** The values of fields with an order, which can be compared. */
@@ -82,7 +81,7 @@ const isOrdered = (text: string, field: Field): boolean =>
 /** @throws SyntaxFault unless values of the field can be compared so */
 export function toBound(token: TextToken, field: Field, { operator }: FieldToken): string {
   const { kind } = typeOf(field)
-  const text = token.kind === 'bare' && !token.isPrefix ? token.text : ''
+  const text = plainText(token)
   if (isOrdered(text, field)) return toSeverity(text) ?? text
   if (kind === 'severities') throw unknownName(token, field, text)
   throw new SyntaxFault(token, boundFault(field, kind, operator))
@@ -95,10 +94,6 @@ function boundFault(field: Field, type: string, operator: string): string {
   const guess = meant === null ? '' : `; did you mean ${meant}?`
   return `${operator} needs a number behind it${guess}`
 }
-
-/** The operators of a comparison, in the order in which a range is written. */
-export const isComparison = (operator: FieldToken['operator']): operator is Comparison =>
-  operator !== ':'
 
 function toText(token: TextToken): ValueTest {
   if (token.kind === 'regex') return toRegex(token)

@@ -3,6 +3,8 @@ import t from 'tap'
 import type { Query } from '../../../src/query/ast.js'
 import { readName } from '../../../src/query/fields.js'
 import { findExcess, findLoneRegex } from '../../../src/query/limits.js'
+import { completeQuery } from '../../../src/query/completion.js'
+import type { QueryFault } from '../../../src/query/fault.js'
 import { MAX_CLAUSES, MAX_DEPTH, MAX_LINE, parseQuery } from '../../../src/query/parser.js'
 import { printQuery } from '../../../src/query/printer.js'
 import { anyQuery } from './arbitrary.js'
@@ -34,29 +36,88 @@ t.test('a query is printed as a line that is parsed as the same query', async ()
   fc.assert(fc.property(anyQuery, same), { seed: SEED, numRuns: 3000 })
 })
 
-t.test('any line is a query or a fault within it, and its canonical form stays', async () => {
-  const characters = fc.constantFrom(
-    ...Array.from('ab1 -/\\*"():,<>=.'),
-    'host:',
-    ' OR ',
-    'severity>=',
-    '\ud800',
-  )
+/** Pieces of lines that are often put together wrongly. */
+const PIECES = [
+  ...Array.from('ab1 -/\\*"():,<>=.!{}'),
+  'host:',
+  'source:shop,',
+  ' OR ',
+  ' AND ',
+  'NOT ',
+  'severity>=',
+  'severity=',
+  'level:',
+  'eror',
+  'count',
+  ' > ',
+  ' = ',
+  '5..2',
+  '&&',
+  'https://a/b',
+  'C:\\temp\\',
+  '{"a":"b"}',
+  'toString',
+  '\ud800',
+]
+const anyPieces = fc
+  .array(fc.constantFrom(...PIECES), { maxLength: 14 })
+  .map((pieces) => pieces.join(''))
+/** Queries with a character left out, doubled or put in. */
+const anyDamaged = fc
+  .tuple(anyQuery.map(printQuery), fc.nat(200), fc.nat(2), fc.constantFrom(...PIECES))
+  .map(([line, place, length, piece]) => {
+    const at = place % (line.length + 1)
+    return line.slice(0, at) + piece.repeat(length % 2) + line.slice(at + length)
+  })
+const mended = (line: string, { position, length, suggestion }: QueryFault): string =>
+  line.slice(0, position) + suggestion + line.slice(position + length)
+
+t.test('any line is a query or a fault within it, and its canonical form stays', async (t) => {
+  let suggested = 0
+  const isWithin = (line: string, { position, length, message }: QueryFault): void => {
+    const isInside = position >= 0 && length > 0 && position + length <= line.length
+    if (!isInside || message === '')
+      throw new Error(`${JSON.stringify(line)}: ${position} ${length}`)
+  }
+  /** A suggestion makes the line a query. */
+  const helps = (line: string, fault: QueryFault): void => {
+    isWithin(line, fault)
+    if (fault.suggestion === null) return
+    suggested += 1
+    const better = mended(line, fault)
+    const { fault: other } = parseQuery(better)
+    if (other !== null) throw new Error(`${line}: ${better}: ${other.message}`)
+  }
   const whatever = (line: string): void => {
-    const { query, fault } = parseQuery(line)
-    if (fault !== null) {
-      const isWithin = fault.position >= 0 && fault.position + fault.length <= line.length
-      if (!isWithin) throw new Error(`${JSON.stringify(line)}: ${JSON.stringify(fault)}`)
+    const result = parseQuery(line)
+    if (result.fault !== null) {
+      helps(line, result.fault)
       return
     }
-    const canonical = printQuery(query)
+    for (const hint of result.hints) helps(line, hint)
+    const canonical = printQuery(result.query)
     if (canonical.length > MAX_LINE) return
     const again = parsed(canonical)
-    if (JSON.stringify(again) !== JSON.stringify(query)) throw new Error(JSON.stringify(line))
+    if (JSON.stringify(again) !== JSON.stringify(result.query))
+      throw new Error(JSON.stringify(line))
   }
-  fc.assert(fc.property(fc.string({ unit: characters, maxLength: 40 }), whatever), {
+  const options = { seed: SEED, numRuns: Number(process.env['RUNS'] ?? 5000) }
+  fc.assert(fc.property(fc.oneof(anyPieces, anyDamaged), whatever), options)
+  t.ok(suggested > options.numRuns / 20, `${suggested} suggestions`)
+})
+
+t.test('a query that is being typed is completed at each position, and never fails', async () => {
+  const typed = (line: string): void => {
+    for (let at = 0; at <= line.length; at += 1) {
+      parseQuery(line.slice(0, at))
+      const { position, length } = completeQuery(line, at)
+      if (position < 0 || length < 0 || position + length > line.length)
+        throw new Error(`${JSON.stringify(line)} at ${at}: ${position} ${length}`)
+    }
+  }
+  fc.assert(fc.property(fc.oneof(anyPieces, anyQuery.map(printQuery)), typed), {
     seed: SEED,
-    numRuns: 5000,
+    numRuns: 300,
   })
 })
 
@@ -93,6 +154,8 @@ t.test('other ways to write the same', async (t) => {
   is('host:"web-1" region:"eu-*"', 'host:web-1 region:"eu-*"')
   is('tag.user.id:1', 'user.id:1')
   is('"connection refused"retry', '"connection refused" retry')
+  is('constructor toString OR valueOf', '(constructor toString) OR valueOf')
+  is('count>"10"', 'count>10')
 })
 
 t.test('every node of the tree has its place in the line', async (t) => {
@@ -168,7 +231,11 @@ t.test('a fault says where it is, and its suggestion helps', async (t) => {
     if (better !== null) t.equal(parseQuery(better).fault, null, better)
   }
   wrong('a (b', '(b', /no \)/, 'a (b)')
-  wrong('a (', '(', /no \)/, 'a ')
+  wrong('a (', '(', /no \)/, null)
+  wrong('-(a (b', '(b', /no \)/, '-(a (b))')
+  wrong('(a (b "c', '"c', /not closed/, '(a (b "c"))')
+  wrong('a "', '"', /not closed/, null)
+  wrong('(OR)', 'OR', /before OR/, null)
   wrong('a)', ')', /no \(/, 'a')
   wrong('()', '()', /nothing between/, '')
   wrong('a "b c', '"b c', /not closed/, 'a "b c"')
@@ -184,6 +251,8 @@ t.test('a fault says where it is, and its suggestion helps', async (t) => {
   wrong('a && b', '&&', /written AND/, 'a AND b')
   wrong('a || b', '||', /written OR/, 'a OR b')
   wrong('a ! b', '!', /written NOT/, 'a NOT b')
+  wrong('message:&&', '&&', /letter or a digit/, 'message:"&&"')
+  wrong('{"a":"b"}', '{', /letter or a digit/, null)
   wrong('🔥', '🔥', /letter or a digit/, '"🔥"')
   wrong('count > 10', 'count > 10', /without blanks/, 'count>10')
   wrong('host:', 'host:', /value of host is missing/, null)
@@ -196,7 +265,16 @@ t.test('a fault says where it is, and its suggestion helps', async (t) => {
   wrong('host:fe80::1 x', 'fe80::1', /quotes/, 'host:"fe80::1" x')
   wrong('(at:12:30)', '12:30', /quotes/, '(at:"12:30")')
   wrong('url:a(b', 'a(b', /quotes/, 'url:"a(b"')
-  wrong('host:a"b"', 'a"b"', /quotes/, 'host:"ab"')
+  wrong('host:a"b"', 'a"b"', /quotes/, 'host:"a\\"b\\""')
+  wrong('host:"a b"c d', '"a b"c', /quotes/, null)
+  wrong('x:{"a":"b"}', '{"a":"b"}', /quotes/, 'x:"{\\"a\\":\\"b\\"}"')
+  wrong('source:shop,severity:error', ',', /comma/, 'source:shop severity:error')
+  wrong('source:shop,user.id:42', 'user.id:42', /quotes/, null)
+  wrong('severity=error,fatal', 'severity=', /the field/, 'severity:error,fatal')
+  wrong('host = web-*', 'host = web-*', /without blanks/, 'host:web-*')
+  wrong('count = ten', 'count = ten', /without blanks/, null)
+  wrong('count: ten', 'count: ten', /blank/, null)
+  wrong('severity:eror2 "timed out', 'eror2', /one of debug/, null)
   wrong('(https://shop:80/a b)', 'https://shop:80/a', /URL/, '("https://shop:80/a" b)')
   wrong('a, b', ',', /comma/, 'a  b')
   wrong('a,b', ',', /comma/, 'a b')
@@ -321,6 +399,7 @@ t.test('what is read as something else than it looks like is pointed out', async
   ])
   t.same(hints('host:x user:x pid:1 hash:x post:x tag.hosts:x'), [])
   t.same(hints('"hosts":x'), [])
+  t.same(hints('level:30 occurrence_count:many severity=high'), [], 'a hint is a query')
   t.same(hints('a (severity=error) host!="web 1" type==log'), [
     ['severity=', 'severity:'],
     ['host!=', '-host:'],
