@@ -6,6 +6,7 @@
  */
 
 import { bound, type Condition } from '../events/bind.js'
+import { exceptionTexts, HAS_EXCEPTION, SENT } from '../events/exception-texts.js'
 import { ofAnyCase, toTerm, wordPattern, wordsWithin, type Term } from '../events/terms.js'
 import type { TextTest } from '../query/ast.js'
 
@@ -19,8 +20,8 @@ export interface Text {
   readonly pattern: string
   /** Whether only the message is searched, not host, trace id and exception. */
   readonly isOfMessage: boolean
-  /** The substring and pattern for the JSON of an exception, for a text that is not one of its words. */
-  readonly json: { readonly part: string; readonly pattern: string } | null
+  /** The substring in JSON, for a text that is not one of the words of an exception. */
+  readonly json: string | null
   /** Words of every exception that contains the text. */
   readonly words: readonly string[]
 }
@@ -52,15 +53,12 @@ function ofTerm(term: Term, isOfMessage: boolean): Found | null {
         json: null,
         words: [],
       }
-    case 'phrase': {
-      const json = JSON.stringify(term.text).slice(1, -1)
-      const pattern = isOfMessage ? ofAnyCase(term.text) : ''
-      const ofJson = { part: json, pattern: ofAnyCase(json) }
-      return { part: term.text, pattern, json: ofJson, words: wordsWithin(term) }
-    }
+    case 'phrase':
     case 'pattern': {
-      const json = { part: JSON.stringify(term.text).slice(1, -1), pattern: term.jsonPattern }
-      return { part: term.text, pattern: term.pattern, json, words: wordsWithin(term) }
+      const whole = isOfMessage ? ofAnyCase(term.text) : ''
+      const pattern = term.kind === 'pattern' ? term.pattern : whole
+      const json = JSON.stringify(term.text).slice(1, -1)
+      return { part: term.text, pattern, json, words: wordsWithin(term) }
     }
     case 'regex':
       return null
@@ -68,8 +66,6 @@ function ofTerm(term: Term, isOfMessage: boolean): Found | null {
 }
 
 const WHOLE = String.raw`concat(message, '\0', host, '\0', trace_id)`
-/** An event with an exception has its tags as JSON, and the exception's words follow a newline in `search_words`. */
-const HAS_EXCEPTION = String.raw`position(search_words, '\n') > 0`
 const EXCEPTION = String.raw`if(${HAS_EXCEPTION}, concat(search_words, '\0', tags), '')`
 
 /** SQL of the indexes (from 1) of the texts in a row of `events`, as one text such as `1,4`. */
@@ -81,21 +77,21 @@ export const textsSql = (texts: readonly Text[]): Condition =>
     const patterns = list('String', ({ pattern }) => pattern)
     const isPattern = `match(if(${isOfMessage}[i], message, ${WHOLE}), ${patterns}[i])`
     const parts = list('String', ({ part }) => ofAnyCase(part))
-    const written = list('Bool', ({ json }) => json !== null)
-    const exceptionPatterns = list(
-      'String',
-      ({ json, pattern, part }) => json?.pattern ?? (pattern === '' ? ofAnyCase(part) : pattern),
-    )
+    const inWords = list('Bool', ({ json }) => json === null)
+    const exceptionPatterns = list('String', ({ pattern, part }) => pattern || ofAnyCase(part))
     const words = list('String', (text) => text.words.join(' '))
+    const jsonParts = list('String', ({ part, json }) => ofAnyCase(json ?? part))
+    const candidates = `multiMatchAllIndices(${EXCEPTION}, ${jsonParts})`
+    const thrown = exceptionTexts(`if(notEmpty(${candidates}), tags, '')`)
+    const exact = `arrayExists(one -> match(${SENT}, ${exceptionPatterns}[i]), ${thrown})`
     const inException = [
       `NOT ${isOfMessage}[i]`,
-      `match(if(${written}[i], tags, search_words), ${exceptionPatterns}[i])`,
       `hasAll(splitByRegexp('\\\\s', concat(search_words, ' ')), splitByChar(' ', ${words}[i]))`,
+      `if(${inWords}[i], match(search_words, ${exceptionPatterns}[i]), ${exact})`,
     ].join(' AND ')
-    const jsonParts = list('String', ({ part, json }) => ofAnyCase(json?.part ?? part))
     const all = [
       `arrayFilter(i -> ${patterns}[i] = '' OR ${isPattern}, multiMatchAllIndices(${WHOLE}, ${parts}))`,
-      `arrayFilter(i -> ${inException}, multiMatchAllIndices(${EXCEPTION}, ${jsonParts}))`,
+      `arrayFilter(i -> ${inException}, ${candidates})`,
     ]
     return `arrayStringConcat(arraySort(arrayDistinct(arrayConcat(${all.join(', ')}))), ',')`
   })

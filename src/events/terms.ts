@@ -26,8 +26,6 @@ interface WordPattern {
   readonly text: string
   /** A regular expression of RE2. */
   readonly pattern: string
-  /** The same pattern for a text that is written as JSON. */
-  readonly jsonPattern: string
   /** The whole words within it. */
   readonly words: readonly string[]
 }
@@ -61,14 +59,12 @@ function ofWord(text: string, isPrefix: boolean): Term {
   }
   const last = Array.from(text).at(-1) ?? ''
   const isWhole = !isPrefix || toWords(last).length === 0
-  const json = JSON.stringify(text).slice(1, -1)
   const end = isPrefix || isUnspaced(last) ? '' : oneOf(endsOf(text))
   const starts = isUnspaced(text) ? [] : startsOf(text)
   return {
     kind: 'pattern',
     text,
     pattern: `(?i)${oneOf(starts)}${escaped(text)}${end}`,
-    jsonPattern: `(?i)${oneOf(starts.length === 0 ? [] : [...starts, JSON_ESCAPE])}${escaped(json)}${end}`,
     words: isWhole ? words : words.slice(0, -1),
   }
 }
@@ -76,8 +72,6 @@ function ofWord(text: string, isPrefix: boolean): Term {
 /** A word may begin or end beside any character of a script without blanks. */
 const NO_WORD = ['[^\\pL\\pN]', `[${UNSPACED}]`]
 const NO_WORD_OR_DOT = ['[^\\pL\\pN.]', `[${UNSPACED}]`]
-/** The letter of a JSON escape is not part of the word that follows it. */
-const JSON_ESCAPE = '\\\\[bfnrt]'
 
 /** An address or version number must not match within a longer one. */
 const startsOf = (text: string): readonly string[] =>

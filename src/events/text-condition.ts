@@ -6,6 +6,7 @@
 
 import { isUnspaced } from '../model/words.js'
 import type { Bind } from './bind.js'
+import { exceptionTexts, HAS_EXCEPTION, SENT } from './exception-texts.js'
 import { prefixPattern, wordPattern, wordsWithin, type Term } from './terms.js'
 
 /**
@@ -27,15 +28,17 @@ export function anywhere(term: Term, bind: Bind, hosts?: readonly string[]): str
     case 'part':
       return hasPart(bind('String', term.text))
     case 'phrase': {
-      const json = JSON.stringify(term.text).slice(1, -1)
       const others = ['host', 'trace_id'].map((column) => holds(column, term.text, bind))
       const own = [inMessage(term, bind), ...others].join(' OR ')
-      return `${own} OR ${inException(term, holds('tags', json, bind), bind)}`
+      return `${own} OR ${inException(term, holds(SENT, term.text, bind), bind)}`
     }
     case 'pattern':
-      return `${inTexts(term, bind, hosts)} OR ${inException(term, matches('tags', bind('String', term.jsonPattern)), bind)}`
-    case 'regex':
-      return `${inTexts(term, bind)} OR ${inException(term, matches('tags', bind('String', term.pattern)), bind)}`
+    case 'regex': {
+      const test = matches(SENT, bind('String', term.pattern))
+      // A pattern such as `^$` matches no text.
+      const own = term.kind === 'regex' ? `notEmpty(${SENT}) AND ${test}` : test
+      return `${inTexts(term, bind, hosts)} OR ${inException(term, own, bind)}`
+    }
   }
 }
 
@@ -57,10 +60,20 @@ function inTexts(
   return `(${inMessage(term, bind)}) OR ${others.join(' OR ')}`
 }
 
-/** An event with an exception has its tags as JSON, and the exception's words follow a newline in `search_words`. */
-function inException(term: Term, condition: string, bind: Bind): string {
+/**
+ * A match in one text of the exception. To extract the texts takes longer than to search the JSON of all tags, so that comes first.
+ *
+ * @param test of one text
+ */
+function inException(
+  term: Extract<Term, { kind: 'phrase' | 'pattern' | 'regex' }>,
+  test: string,
+  bind: Bind,
+): string {
   const words = wordsWithin(term).map((word) => `hasToken(search_words, ${bind('String', word)})`)
-  return `(${[`position(search_words, '\\n') > 0`, ...words, condition].join(' AND ')})`
+  const json = 'text' in term ? [holds('tags', JSON.stringify(term.text).slice(1, -1), bind)] : []
+  const exact = `arrayExists(one -> ${test}, ${exceptionTexts('tags')})`
+  return `(${[HAS_EXCEPTION, ...words, ...json, exact].join(' AND ')})`
 }
 
 /** A match in the message only. */

@@ -4,7 +4,7 @@
  */
 import type { Comparison, Query, TextTest, ValueTest } from '../../src/query/ast.js'
 import { isNumber } from '../../src/query/fields.js'
-import { END_MS, FROM_MS, type MadeEvent } from './query-data.js'
+import { END_MS, FROM_MS, type MadeEvent } from './event-data.js'
 import { leavesOf, type ModelEvent } from './query-model.js'
 
 const PIECES = [
@@ -65,8 +65,8 @@ export function createClauses(random: () => number) {
       traceId: below(3) === 0 ? text(3) : '',
       spanId: '',
       templateId: '00000000000000aa',
-      tags: exception === '' ? tags : { err: { stack: exception } },
-      exception,
+      tags: exception === '' ? tags : { ...tags, err: { stack: exception } },
+      exceptions: exception === '' ? [] : [exception],
       count: 1,
       literals:
         below(2) === 0 ? [''] : [chars.slice(0, cuts[0]).join(''), chars.slice(cuts[1]).join('')],
@@ -124,8 +124,8 @@ export function createClauses(random: () => number) {
 
   const makeClause = (events: readonly ModelEvent[]): Query => {
     const event = pick(events)
-    const { message, host, traceId, source, exception } = event
-    const places = [message, host, traceId, exception].filter((one) => one !== '')
+    const { message, host, traceId, source, exceptions } = event
+    const places = [message, host, traceId, ...exceptions].filter((one) => one !== '')
     const [path, own] = pick([...leavesOf(event), [pick(NAMES), pick(['5', 'a'])] as const])
     const number = pick([...leavesOf(pick(events)).map(([, leaf]) => leaf), '5'].filter(isNumber))
     const field = { kind: 'attribute', name: path } as const

@@ -1,9 +1,5 @@
 /** Random events, and random queries that tell them apart. */
 import * as fc from 'fast-check'
-import { cutMessage } from '../../bench/data/cut-message.js'
-import { toConstantText } from '../../src/model/stored-message.js'
-import { HOUR_MS, MINUTE_MS } from '../../src/model/time.js'
-import { toWords } from '../../src/model/words.js'
 import {
   EVERYTHING,
   allOf,
@@ -14,149 +10,17 @@ import {
   type TextTest,
   type ValueTest,
 } from '../../src/query/ast.js'
-import { tagColumns } from './landing.js'
+import {
+  END_MS,
+  ENVIRONMENTS,
+  HOSTS,
+  SOURCES,
+  TEMPLATES,
+  TRACES,
+  WORDS,
+  one,
+} from './event-data.js'
 import type { Model, ModelEvent } from './query-model.js'
-
-export const END_MS = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
-export const FROM_MS = END_MS - 5 * HOUR_MS
-
-const one = <T>(...values: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(...values)
-
-const WORDS = [
-  'timeout',
-  'Timeout',
-  'pay',
-  'payment',
-  '10.0.0.9',
-  '10.0.0.5',
-  '10.0.0.95',
-  '1.10.0.0.9',
-  'web',
-  'web-1',
-  '9',
-  'user=bob',
-  'Grüße',
-  'grüßen',
-  '日本語',
-  '東京エラー',
-  'エラーcode42発生',
-  'code42',
-  'ภาษาไทย',
-  'v1.2.3',
-  '1.2',
-  '"quoted"',
-  String.raw`C:\new`,
-  'x_y',
-  '→bob',
-  '(bob)',
-  'हिन्दी',
-] as const
-const HOSTS = ['web-1', 'web-9', 'db.local', 'Grüße-1', ''] as const
-const TRACES = ['4bf92f35', '4BF92F35', 'ab-12', '10.0.0.9', '日本', ''] as const
-const SOURCES = ['web', 'cart', 'ship', 'rare'] as const
-const ENVIRONMENTS = ['prod', 'production', 'dev', 'qa', ''] as const
-const TEMPLATES = ['00000000000000aa', '00000000000000bb', '00000000000000cc', 'ffffffffffffff01']
-const EXCEPTIONS = [
-  '',
-  '',
-  '',
-  'Error: refused at 10.0.0.9\n\tat web.Pay-9 (C:\\new)',
-  'java.lang.Timeout: 日本語 "quoted"',
-] as const
-
-const message = fc
-  .array(fc.tuple(one(...WORDS), one(' ', ' ', ', ', ': ', '/', '.', '', '-', ' → ')), {
-    minLength: 1,
-    maxLength: 4,
-  })
-  .map((parts) => parts.map(([word, separator]) => word + separator).join(''))
-
-/** Its JSON is as long as that of an indexed value may be. */
-const LONG = 'é'.repeat(511)
-const MANY = Object.fromEntries(
-  Array.from({ length: 300 }, (_, i) => [i === 299 ? 'none' : `many${i}`, i === 250 ? [1, 5] : i]),
-)
-
-const tagValue = one<unknown>(
-  1,
-  5,
-  42,
-  -1.5,
-  500,
-  '500',
-  '500.0',
-  '5e2',
-  '-0',
-  '007',
-  'eu-west',
-  'eu"west\\/1',
-  'eu',
-  '',
-  null,
-  true,
-  [1, 'a'],
-  [['eu'], { id: 42, deep: [{ x: 'bob' }] }, null],
-  [],
-  LONG,
-  `${LONG}x`,
-)
-const tags = fc.oneof(
-  fc.constant({}),
-  fc.record(
-    {
-      region: tagValue,
-      status: tagValue,
-      user: fc.oneof(
-        tagValue,
-        fc.record(
-          { id: tagValue, 'a.b': tagValue, name: one('bob', '日本') },
-          { requiredKeys: [] },
-        ),
-        fc.record({ x: fc.record({ y: tagValue }) }),
-        fc.constant({ x: { y: null } }),
-      ),
-      'user.id': tagValue,
-      'user.x.y': tagValue,
-      host: tagValue,
-      'wé"ird': tagValue,
-      ['n'.repeat(129)]: tagValue,
-      '': tagValue,
-    },
-    { requiredKeys: [] },
-  ),
-  fc.constant(MANY),
-)
-
-/** An event that a generator made; its message is cut into constant text and variable. */
-export type MadeEvent = Omit<ModelEvent, 'id'> & { readonly literals: readonly string[] }
-
-const anyEvent: fc.Arbitrary<MadeEvent> = fc
-  .record({
-    tsMs: fc.integer({ min: 0, max: 5 * 3600 - 1 }).map((s) => FROM_MS + s * 1000),
-    source: one(...SOURCES),
-    type: one('log', 'log', 'event'),
-    severity: one('DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'),
-    priority: one('P1', 'P2', 'P3', 'P4'),
-    environment: one(...ENVIRONMENTS),
-    host: one(...HOSTS),
-    message,
-    traceId: one(...TRACES),
-    spanId: one('0a', '0B', ''),
-    templateId: one(...TEMPLATES),
-    tags,
-    exception: one(...EXCEPTIONS),
-    count: one(1, 1, 1, 2, 3, 8),
-    cut: fc.tuple(fc.nat(9), fc.nat(9)),
-  })
-  .map(({ cut: [a, b], ...made }) => {
-    const [from, to] = [Math.min(a, b), Math.max(a, b)].map((tenths) =>
-      Math.floor((made.message.length * tenths) / 9),
-    )
-    const literals = [made.message.slice(0, from), made.message.slice(to)]
-    return made.exception === ''
-      ? { ...made, literals }
-      : { ...made, literals, tags: { err: { stack: made.exception } } }
-  })
 
 const builtin = (name: BuiltinField) => ({ kind: 'builtin', name }) as const
 const field = (name: BuiltinField, test: fc.Arbitrary<ValueTest>): fc.Arbitrary<Query> =>
@@ -187,6 +51,11 @@ const attribute = one(
   'many254',
   'many255',
   'err.stack',
+  'severity',
+  'tag.count',
+  'error.message',
+  'request.error',
+  'note',
 ).map((name) => ({ kind: 'attribute', name }) as const)
 
 const textTest: fc.Arbitrary<TextTest> = fc.oneof(
@@ -204,10 +73,33 @@ const textTest: fc.Arbitrary<TextTest> = fc.oneof(
     'absent',
     '(web-1)',
     'ไทย',
+    'λόγος',
+    'ошибка',
+    'ОШИБКА',
+    'HATASI',
+    'istanbul',
+    '42',
+    'cart.ts',
+    'fe80::',
   ).map((text) => ({ kind: 'word', text }) as const),
-  one('tim', 'PAY', 'web-', '10.0.', 'gr', '日', 'エラーc', 'code', '1', 'abs', 'jav').map(
-    (text) => ({ kind: 'prefix', text }) as const,
-  ),
+  one(
+    'tim',
+    'PAY',
+    'web-',
+    '10.0.',
+    'gr',
+    '日',
+    'エラーc',
+    'code',
+    '1',
+    'abs',
+    'jav',
+    'σφάλ',
+    'ОШ',
+    'შეც',
+    'İst',
+    'cart.',
+  ).map((text) => ({ kind: 'prefix', text }) as const),
   one(
     'imeo',
     't t',
@@ -219,8 +111,35 @@ const textTest: fc.Arbitrary<TextTest> = fc.oneof(
     String.raw`\new`,
     ' ',
     'refused at',
+    'ΦΆΛΜ',
+    'γος: ош',
+    'ДОМ',
+    'ᲪᲓᲝᲛ',
+    'stanbul',
+    'ATASI',
+    'atası',
+    'nat',
+    'n\tat',
+    'CART.TS:42)',
+    'message',
+    '"code":7',
+    'Pay-9 (C:\\n',
   ).map((text) => ({ kind: 'phrase', text }) as const),
-  regex('time.ut', '^pay', '\\d+\\.\\d+', '日', '(?i)TIMEOUT', '^$', 'o.t$', '\\bweb\\b'),
+  regex(
+    'time.ut',
+    '^pay',
+    '\\d+\\.\\d+',
+    '日',
+    '(?i)TIMEOUT',
+    '^$',
+    'o.t$',
+    '\\bweb\\b',
+    '^Error',
+    'new\\)$',
+    '\n\tat',
+    'stack',
+    '^1\\.2',
+  ),
 )
 
 const clause: fc.Arbitrary<Query> = fc.oneof(
@@ -272,11 +191,11 @@ const clause: fc.Arbitrary<Query> = fc.oneof(
       field: attribute,
       tests: fc.array(
         fc.oneof(
-          equal('1', '5.0', '42', '500', '007', '7', 'eu', 'true', '', 'bob', 'a', '日本'),
+          equal('1', '5.0', '42', '500', '007', '7', 'eu', 'true', '', 'bob', 'a', '日本', 'ΛΌΓΟΣ'),
           equal('5e2', '0', 'eu"west\\/1'),
           prefix('e', '5', '日', 'éé'),
           regex('^eu', 'Pay'),
-          range('-2', '5', '500', '1e3'),
+          range('-2', '5', '500', '1e3', '-0.25', '12.5'),
         ),
         { minLength: 1, maxLength: 2 },
       ),
@@ -288,7 +207,7 @@ const clause: fc.Arbitrary<Query> = fc.oneof(
       kind: fc.constant('compare' as const),
       field: attribute,
       operator: comparison,
-      value: one('-1.5', '1', '5', '499.5', '1e2'),
+      value: one('-1.5', '-0.25', '1', '5', '12.5', '499.5', '1e2'),
     }),
   },
 )
@@ -309,35 +228,6 @@ const APPLICATIONS = { shop: ['web', 'cart'], shipping: ['ship'], empty: [] }
 /** The second template was merged into the first, which was seen long before. */
 const REDIRECTS = { '00000000000000bb': '00000000000000aa' }
 
-/** The row of `landing` of an event's first occurrence. */
-export const firstRow = ({ literals, ...event }: MadeEvent, id: number) => {
-  const constantText = toConstantText(literals)
-  const variables = cutMessage(constantText, event.message)
-  const isAscii = /^\p{ASCII}*$/u.test(event.message + event.host + event.traceId)
-  const own = isAscii ? '' : toWords(`${event.message} ${event.host} ${event.traceId}`).join(' ')
-  return {
-    id,
-    is_new: 1,
-    n: 1,
-    received_at: new Date(END_MS).toISOString(),
-    ts: new Date(event.tsMs).toISOString(),
-    source: event.source,
-    type: event.type,
-    severity: event.severity,
-    priority: event.priority,
-    environment: event.environment,
-    host: event.host,
-    trace_id: event.traceId,
-    span_id: event.spanId,
-    template_id: BigInt(`0x${event.templateId}`).toString(),
-    constant_text: variables === null ? '' : constantText,
-    variables: variables ?? event.message,
-    search_words:
-      event.exception === '' ? own : `${own}\n${[...new Set(toWords(event.exception))].join(' ')}`,
-    ...tagColumns(event.tags),
-  }
-}
-
 const redirects = Object.entries(REDIRECTS).map(([from, into]) => ({ from, into }))
 
 /** What the names in the queries stand for. */
@@ -352,13 +242,6 @@ export const NAMES = {
     return [root, ...redirects.filter(({ into }) => into === root).map(({ from }) => from)]
   },
 }
-
-/** Events, each template of which begins at a time of its own. */
-export const makeEvents = (seed: number, count: number): readonly MadeEvent[] =>
-  fc.sample(anyEvent, { seed, numRuns: count }).map((one) => {
-    const startMs = FROM_MS + TEMPLATES.indexOf(one.templateId) * 75 * MINUTE_MS
-    return one.tsMs < startMs ? { ...one, templateId: TEMPLATES[0] ?? '' } : one
-  })
 
 export function modelOf(events: readonly ModelEvent[]): Model {
   const firstSeenMs = new Map<string, number>()

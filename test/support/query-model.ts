@@ -15,8 +15,8 @@ export interface ModelEvent {
   readonly spanId: string
   readonly templateId: string
   readonly tags: Readonly<Record<string, unknown>>
-  /** What an exception among the tags says; '' for none. */
-  readonly exception: string
+  /** The texts of an exception among the tags. */
+  readonly exceptions: readonly string[]
   readonly count: number
 }
 
@@ -83,16 +83,7 @@ function has(text: string, test: TextTest): boolean {
 }
 
 const isAnywhere = (event: ModelEvent, test: TextTest): boolean =>
-  [event.message, event.host, event.traceId].some((text) => has(text, test)) ||
-  (event.exception !== '' && isInException(event, test))
-
-/** Phrases and regular expressions are searched in the JSON of all attributes. */
-function isInException({ exception, tags }: ModelEvent, test: TextTest): boolean {
-  const json = JSON.stringify(tags)
-  if (test.kind === 'phrase')
-    return has(json, { ...test, text: JSON.stringify(test.text).slice(1, -1) })
-  return has(test.kind === 'regex' ? json : exception, test)
-}
+  [event.message, event.host, event.traceId, ...event.exceptions].some((text) => has(text, test))
 
 /** What is at the ends of the paths of tags; null is no value. */
 function* ends(

@@ -1,3 +1,4 @@
+import { EXCEPTION_NAMES } from '../../model/exceptions.js'
 import type { SeverityScale } from '../../model/severity.js'
 import type { TimeUnit } from './timestamp.js'
 
@@ -38,9 +39,7 @@ const NAMES = {
   environment:
     'environment env deploymentenvironmentname deploymentenvironment serviceenvironment ddenv',
   summary: 'summary',
-  exception:
-    'errorstacktrace errstack errorstack exceptionstacktrace stacktrace stack thrownextendedstacktrace ' +
-    'exctext excinfo exception thrown error err errormessage fullmessage',
+  exception: EXCEPTION_NAMES.join(' '),
   dedupKey: 'dedupkey',
   template: 'logrecordtemplate',
   httpStatus:

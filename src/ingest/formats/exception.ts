@@ -1,3 +1,4 @@
+import { EXCEPTION_NAMES } from '../../model/exceptions.js'
 import { comparedName } from './aliases.js'
 import type { FieldCandidates } from './field-candidates.js'
 import { isRecord, type JsonRecord } from './json-value.js'
@@ -26,14 +27,9 @@ export function findException(candidates: FieldCandidates): FoundException | nul
   return texts.length === 0 ? null : { text: joined(texts), headline }
 }
 
-/**
- * The names under which tags of a canonical record have an exception. `hasException` of `src/wasm/assembly/line.ts` knows how they
- * begin.
- */
+/** The names of tags of a canonical record that hold an exception: `hasException` of `src/wasm/assembly/line.ts` knows how they begin. */
 const EXCEPTIONS: ReadonlySet<string> = new Set(
-  'exception error err stack stacktrace errorstack errorstacktrace errstack exceptionstacktrace excinfo exctext'.split(
-    ' ',
-  ),
+  EXCEPTION_NAMES.filter((name) => /^(?:err|exc|stac)/.test(name)),
 )
 
 /** Finds the exception among the tags of a canonical record. */

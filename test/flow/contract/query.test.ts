@@ -415,3 +415,68 @@ t.test('what the guide says of the language holds', async (t) => {
     t.notOk((await found(`id>${id}`)).includes(tags.guide))
   }
 })
+
+/** The forms in which loggers keep an exception beside a message; its texts are `text` and, where there are two, `other`. */
+const THROWN: readonly ((text: string, other: string) => object)[] = [
+  (text, other) => ({ source: 'e', tags: { error: { message: other, stack: text } } }),
+  (text, other) => ({
+    source: 'e',
+    tags: { 'exception.type': 'E', 'exception.message': other, 'exception.stacktrace': text },
+  }),
+  (text) => ({ source: 'e', tags: { stack: text } }),
+  (text, other) => ({ service: 'e', error: { type: 'E', message: other, stack_trace: text } }),
+  (text, other) => ({ service: 'e', 'error.message': other, 'error.stack_trace': text }),
+  (text, other) => ({
+    service: 'e',
+    thrown: { name: 'E', message: other, extendedStackTrace: [{ class: 'C', file: text }] },
+  }),
+  (text) => ({ service: 'e', stack_trace: text }),
+  (text) => ({ service: 'e', exc_info: text }),
+  (text) => ({ service: 'e', exc: { info: text } }),
+  (text) => ({ service: 'e', stack: [text, 'frame'] }),
+  (text) => ({ service: 'e', attributes: { 'exception.stacktrace': text } }),
+  (text, other) => ({ service: 'e', fields: { err: { cause: { message: other }, stack: text } } }),
+  (text) => ({ service: 'e', full_message: text, short_message: 'away' }),
+  // ClickHouse's functions for JSON know no integer of more than 64 bits.
+  (text) => ({ source: 'e', tags: { size: 26e19, err: { count: 26e19, stack: text } } }),
+  (text) => ({ source: 'e', tags: { err: text.padEnd(5000, '\n\tat a.b') } }),
+]
+
+t.test('an exception is searched in the attributes that hold it, text by text', async (t) => {
+  const timestamp = new Date(Date.now() - 20_000).toISOString()
+  const names = THROWN.map((_, i) => `n${i}n`)
+  const events = THROWN.map((form, i) => {
+    const name = names[i] ?? ''
+    const made = form(`Err: boom-${name} "at" the gate\n\tat x.y.${name}`, `what ${name} was other`)
+    const { tags, ...others } = made as { readonly tags?: object }
+    const own = { message: 'away', timestamp, ...others }
+    const note = `calm-${name} at the lake`
+    return tags === undefined ? { ...own, note } : { ...own, tags: { ...tags, note } }
+  })
+  for (const event of events) await service.ingest([event])
+  await settled(service)
+  const found = async (q: string): Promise<readonly string[]> => {
+    const { items } = (await ask({ q: `source:e ${q}`, start_time: 'now-30m' })).body
+    return items.map(({ tags }: any) => /calm-(\w+)/.exec(JSON.stringify(tags))?.[1]).toSorted()
+  }
+  t.same(await found('*'), names.toSorted())
+  for (const [i, name] of names.entries()) {
+    const phrase = `"OOM-${name} \\"at\\" THE"`
+    const others = names.filter((one) => one !== name).toSorted()
+    t.same(await found(`-${phrase}`), others, `all but ${name}`)
+    const isOfTwo = (THROWN[i]?.length ?? 0) > 1
+    for (const q of [
+      phrase,
+      `boom-${name}`,
+      `"gate\n\tat x.Y.${name}"`,
+      `x.y.${name}*`,
+      `/^Err: boom-${name} .*\\sat/`,
+      ...(isOfTwo ? [`/^what ${name} was other$/`] : []),
+    ])
+      t.same(await found(q), [name], q)
+    for (const q of [`calm-${name}`, `"calm-${name} at"`, `/calm-${name}/`])
+      t.same(await found(q), [], q)
+  }
+  for (const q of ['"the lake"', '/lake/', '"stack"', '"ntat"', '/Err.*what/', '/other.*Err/'])
+    t.same(await found(q), [], q)
+})

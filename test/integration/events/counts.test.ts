@@ -1,22 +1,25 @@
 /**
- * For random queries and ranges, histogram, facets, stats, list, export and context count what going through all messages in
- * JavaScript counts. The data has equal times, repeats, also across the ends of ranges, late events, corrections, a deleted source and events that were
+ * For random queries and ranges, histogram, facets, stats, list, export, context, the live tail and alert rules count what going
+ * through all messages in JavaScript counts. The data has equal times, repeats, also across the ends of ranges, late events, corrections, a deleted source and events that were
  * deleted by queries. With TEST_SHARDS=2 it is on two shards.
  */
 import * as fc from 'fast-check'
 import { t as suite, test } from 'tap'
 import { createClusterStore } from '../../../src/clickhouse/cluster/cluster.js'
 import type { Store } from '../../../src/clickhouse/client.js'
+import { createCountReader, type CountRequest } from '../../../src/alerting/counts.js'
+import { createArrivalReader } from '../../../src/events/arrivals.js'
 import { createEvents } from '../../../src/events/events.js'
 import { toExportLines } from '../../../src/events/export-columns.js'
 import type { EventPage } from '../../../src/events/page.js'
 import type { EventQuestion } from '../../../src/events/occurrences.js'
 import type { Metric, StatsGroup } from '../../../src/events/stats.js'
 import { MAX_AHEAD_MS, type EventPosition } from '../../../src/events/range-rows.js'
+import { resolveNames } from '../../../src/events/resolve.js'
 import { PRIORITIES, SEVERITIES, type ListedEvent } from '../../../src/model/event.js'
 import { DAY_MS, HOUR_MS } from '../../../src/model/time.js'
 import { encodeCorrection } from '../../../src/priority/correction-rows.js'
-import type { Field } from '../../../src/query/ast.js'
+import type { Field, Query } from '../../../src/query/ast.js'
 import { parseQuery } from '../../../src/query/parser.js'
 import { printQuery } from '../../../src/query/printer.js'
 import { toField } from '../../../src/query/fields.js'
@@ -33,16 +36,9 @@ import {
 } from '../../support/count-model.js'
 import { filterOf } from '../../support/event-filter.js'
 import { applySchema } from '../../support/landing.js'
-import {
-  END_MS,
-  FROM_MS,
-  NAMES,
-  anyTellingQuery,
-  firstRow,
-  makeEvents,
-  modelOf,
-} from '../../support/query-data.js'
-import { leavesOf, toNumber, type Model } from '../../support/query-model.js'
+import { END_MS, FROM_MS, firstRow, makeEvents } from '../../support/event-data.js'
+import { NAMES, anyTellingQuery, modelOf } from '../../support/query-data.js'
+import { isMeant, leavesOf, toNumber, type Model } from '../../support/query-model.js'
 
 const SEED = Number(process.env['SEED'] ?? 5)
 const RUNS = Number(process.env['RUNS'] ?? 40)
@@ -73,6 +69,11 @@ async function openStore(): Promise<Store> {
 
 const iso = (ms: number): string => new Date(ms).toISOString()
 
+/** An event with the time of its arrival. */
+interface StoredEvent extends CountedEvent {
+  readonly arrivedMs: number
+}
+
 interface Repeated {
   readonly milliseconds: number
   readonly repeats: readonly { readonly afterMs: number; readonly n: number }[]
@@ -92,14 +93,14 @@ const anyRepeats: fc.Arbitrary<Repeated> = fc.record({
 })
 
 /** Stores events with repeats. @returns them as the model sees them */
-async function store(into: Store): Promise<readonly CountedEvent[]> {
+async function store(into: Store): Promise<readonly StoredEvent[]> {
   // The events of one template are alike, so that its counts by hour tell those of its events.
   const made = makeEvents(SEED, EVENTS).map((one) =>
     one.templateId === '00000000000000cc' ? { ...one, severity: 'ERROR', priority: 'P2' } : one,
   )
   const repeated = fc.sample(anyRepeats, { seed: SEED, numRuns: EVENTS })
   const rows: object[] = []
-  const events = made.map((one, i): CountedEvent => {
+  const events = made.map((one, i): StoredEvent => {
     const { repeats, arrivalDays } = repeated[i] ?? NEVER
     const id = i + 1
     // Every fourth event has the time of the one before.
@@ -117,7 +118,8 @@ async function store(into: Store): Promise<readonly CountedEvent[]> {
       n,
     }))
     const count = first + sumOf(repeats.map(({ n }) => n))
-    return { id, ...one, tsMs, count, occurrences: [{ atMs: tsMs, n: first }, ...occurrences] }
+    const own = [{ atMs: tsMs, n: first }, ...occurrences]
+    return { id, ...one, tsMs, count, occurrences: own, arrivedMs }
   })
   for (let from = 0; from < rows.length; from += 200)
     await into.insertRows('landing', rows.slice(from, from + 200))
@@ -129,10 +131,10 @@ const NEVER: Repeated = { milliseconds: 0, repeats: [], arrivalDays: 0 }
 /** Corrects every twentieth event, and deletes a source. */
 async function change(
   into: Store,
-  events: readonly CountedEvent[],
-): Promise<readonly CountedEvent[]> {
+  events: readonly StoredEvent[],
+): Promise<readonly StoredEvent[]> {
   const reader = createEvents(into)
-  const changed: CountedEvent[] = []
+  const changed: StoredEvent[] = []
   for (const event of events) {
     if (event.id % 20 !== 0) {
       changed.push(event)
@@ -165,8 +167,8 @@ const DELETED = [
 /** Deletes events by queries, as `DELETE /api/logs` does. @returns what is left */
 async function deleteSome(
   into: Store,
-  all: readonly CountedEvent[],
-): Promise<readonly CountedEvent[]> {
+  all: readonly StoredEvent[],
+): Promise<readonly StoredEvent[]> {
   const { removal, rangeOf } = createEvents(into)
   const names = { ...NAMES, applications: () => NAMES.applications }
   let left = all
@@ -351,12 +353,13 @@ void test('whatever counts, counts the same', async (t) => {
     same(countsOf(counts.answer.groups), countsOf(simple), 'counts of stats')
   }
 
-  /** What an export is that goes on after the middle of the list. */
+  /** Exports all, or what follows the middle of the list. */
   const exportOn = async (
     { question, order }: Asked,
     wanted: readonly EventInRange[],
+    isResumed: boolean,
   ): Promise<void> => {
-    const at = Math.floor(wanted.length / 2)
+    const at = isResumed ? Math.floor(wanted.length / 2) : 0
     const last = wanted[at - 1]?.event
     const after = last === undefined ? null : { tsMs: last.tsMs, id: last.id }
     const lines = toExportLines('ndjson', ['id', 'occurrence_count'], NAMES.redirects)
@@ -439,6 +442,70 @@ void test('whatever counts, counts the same', async (t) => {
     )
   }
 
+  const arrivals = createArrivalReader(database)
+  const newest = await arrivals.newest()
+  const resolve = (query: Query): Query => resolveNames(query, names)
+  const { redirects } = NAMES
+
+  /** What the live tail sends of all that arrived. */
+  const tail = async (query: Query): Promise<void> => {
+    const nowMs = Date.now()
+    const after = newest.map(([shard]) => [shard, 0] as const)
+    const blocks = { after, upTo: newest }
+    const asked = { query: resolve(query), redirects, ...blocks, limit: 3, nowMs }
+    const { matched, events: sent } = await arrivals.read(asked)
+    const model = { ...base, endMs: nowMs }
+    const meant = all
+      .filter((event) => isMeant(event, query, model))
+      .toSorted((a, b) => b.tsMs - a.tsMs || b.id - a.id)
+    same(matched, meant.length, 'matched by the tail')
+    same(
+      sent.map(({ id, occurrenceCount }) => [id, occurrenceCount]),
+      meant.slice(0, 3).map(({ id, count }) => [id, count]),
+      'sent by the tail',
+    )
+  }
+
+  const rules = createCountReader({
+    store: database,
+    redirects: () => redirects,
+    findings: async () => [],
+    resolve,
+  })
+  const countedBy = async (
+    request: Pick<CountRequest, 'counter' | 'isByEventTime' | 'maxAgeMs'>,
+    range: { readonly fromMs: number; readonly toMs: number },
+  ): Promise<number> => {
+    const asked = { ...request, groupBy: [], everyMs: HOUR_MS, isLast: false }
+    const [counts] = await rules.read([asked], range)
+    if (counts === undefined || counts instanceof Error) throw counts ?? new Error('no answer')
+    return sumOf(counts.map(({ count }) => count))
+  }
+
+  /** What an alert rule counts, by the times of the messages and by their arrival. */
+  const rule = async (
+    query: Query,
+    { fromMs, toMs }: Pick<EventQuestion, 'fromMs' | 'toMs'>,
+    within: readonly EventInRange[],
+  ): Promise<void> => {
+    const range = { fromMs, toMs: toMs ?? END_MS + DAY_MS }
+    const counter = { kind: 'events', query, of: 'occurrences' } as const
+    const ofTimes = { counter, isByEventTime: true, maxAgeMs: DAY_MS }
+    // A rule knows the times of messages to the second.
+    if (range.fromMs % 1000 === 0 && range.toMs % 1000 === 0)
+      same(
+        await countedBy(ofTimes, range),
+        sumOf(within.map(({ count }) => count)),
+        'counted by a rule',
+      )
+    const arrived = { fromMs: END_MS - 20 * DAY_MS, toMs: END_MS + DAY_MS }
+    const meant = all.filter(
+      (event) => event.tsMs >= event.arrivedMs - HOUR_MS && isMeant(event, query, base),
+    )
+    const ofEvents = { counter: { ...counter, of: 'events' } } as const
+    same(await countedBy(ofEvents, arrived), meant.length, 'arrivals counted by a rule')
+  }
+
   const check = async (asked: QuestionOf): Promise<boolean> => {
     const { line, range, keptMs, ...by } = asked
     keptSinceMs = keptMs === null ? 0 : keptMs - MAX_AHEAD_MS
@@ -455,9 +522,11 @@ void test('whatever counts, counts the same', async (t) => {
       by.field === null ? '' : textOf(event, toField(by.field), model)
     await list({ question, ...by }, within)
     checked += 1
+    if (checked % 4 === 1) await tail(query)
+    if (checked % 4 === 2 && !usesStatement(query)) await rule(query, question, within)
     if (checked % 4 === 0) {
       const ordered = by.order === 'desc' ? within : within.toReversed()
-      await exportOn({ question, ...by }, ordered)
+      await exportOn({ question, ...by }, ordered, checked % 8 === 0)
       const beside = within[Math.floor(within.length / 3)]?.event
       if (beside !== undefined) await context(beside, checked % 8 === 0)
     }
@@ -506,6 +575,14 @@ function examplesOf(events: readonly CountedEvent[]): readonly QuestionOf[] {
     { ...more, line: `id:${repeated?.id}`, range: [startMs, startMs + HOUR_MS], field: null },
   ]
 }
+
+/** Whether a query has clauses that a rule does not take, or that mean the arrival of each message there. */
+const usesStatement = (query: Query): boolean =>
+  'nodes' in query
+    ? query.nodes.some(usesStatement)
+    : 'node' in query
+      ? usesStatement(query.node)
+      : 'field' in query && ['count', 'new'].includes(query.field.name)
 
 const STATUS = 'status'
 const COUNT: readonly Metric[] = [{ kind: 'count' }]
@@ -592,7 +669,7 @@ function seriesOf(members: readonly EventInRange[], stepS: number): StatsGroup['
 /** Sums of fractions depend on their order. */
 const rounded = (group: StatsGroup): unknown =>
   JSON.parse(JSON.stringify(group), (_, value: unknown) =>
-    typeof value === 'number' ? Math.round(value * 1e6) / 1e6 : value,
+    typeof value === 'number' ? Number(value.toPrecision(12)) : value,
   )
 
 type QuestionOf = typeof anyQuestion extends fc.Arbitrary<infer Q> ? Q : never

@@ -21,7 +21,8 @@ import { createTestDatabase, startTestServer } from '../../support/clickhouse.js
 import { filterOf } from '../../support/event-filter.js'
 import { applySchema } from '../../support/landing.js'
 import { eventually } from '../../support/live-service.js'
-import { FROM_MS, NAMES, firstRow, makeEvents } from '../../support/query-data.js'
+import { FROM_MS, firstRow, makeEvents } from '../../support/event-data.js'
+import { NAMES } from '../../support/query-data.js'
 
 const SEED = Number(process.env['SEED'] ?? 5)
 const EVENTS = 300

@@ -19,16 +19,8 @@ import { createTestDatabase, startTestServer } from '../../support/clickhouse.js
 import { filterOf } from '../../support/event-filter.js'
 import { createClauses } from '../../support/found-clauses.js'
 import { applySchema, seeded, tagColumns } from '../../support/landing.js'
-import {
-  END_MS,
-  FROM_MS,
-  NAMES,
-  anyTellingQuery,
-  firstRow,
-  makeEvents,
-  modelOf,
-  type MadeEvent,
-} from '../../support/query-data.js'
+import { END_MS, FROM_MS, firstRow, makeEvents, type MadeEvent } from '../../support/event-data.js'
+import { NAMES, anyTellingQuery, modelOf } from '../../support/query-data.js'
 import { isMeant, type ModelEvent } from '../../support/query-model.js'
 
 const server = await startTestServer()

@@ -21,6 +21,7 @@ import { deflateSync } from 'node:zlib'
 import { test } from 'tap'
 import { decodeIngest } from '../../../src/ingest/formats/ndjson.js'
 import { Zones } from '../../../src/ingest/formats/zone.js'
+import { EXCEPTION_NAMES } from '../../../src/model/exceptions.js'
 import type { CanonicalEvent, EventSink } from '../../../src/model/event.js'
 import type { BlockResult, BodyTask, ProtocolFormat, RowBlock } from '../../../src/ingest/block.js'
 import type { RecordTaker } from '../../../src/ingest/record-rows.js'
@@ -294,13 +295,14 @@ const rawLine = oneof(
 const assertAll = <T>(values: Arbitrary<T>, check: (value: T) => Promise<boolean>): Promise<void> =>
   assert(asyncProperty(values, check), { numRuns: 400 })
 
-const EXCEPTIONS =
-  'exception error err stack stacktrace errorstack errorstacktrace errstack exceptionstacktrace excinfo exctext ' +
-  'Err e.r-r error.stack STACK_TRACE s_t-a.c@k exc_info'
+const EXCEPTIONS = [
+  ...EXCEPTION_NAMES,
+  ...'Err e.r-r error.stack STACK_TRACE s_t-a.c@k exc_info exception.message'.split(' '),
+]
 
 /** Lines whose tags have exceptions, or names alike. */
 function* exceptionLines(): Generator<string> {
-  for (const name of [...EXCEPTIONS.split(' '), 'status', 'er', 'errno', 'sta', 'e', 'exc', 's '])
+  for (const name of [...EXCEPTIONS, 'status', 'er', 'errno', 'sta', 'e', 'ex', 's '])
     for (const value of ['"refused-7"', '17', 'true'])
       yield `{"source":"a","message":"up","tags":{"a":"b","${name}":${value}}}`
 }
