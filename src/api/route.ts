@@ -111,18 +111,30 @@ export class ByteStream {
   }
 }
 
+/** Within the deadline of handlers (`http/server.ts`). */
+const FIRST_BYTES_MS = 10_000
+
 /**
- * Waits for the first bytes of a stream, so that an earlier error becomes the reply.
+ * Waits for the first bytes of a stream, so that an earlier error becomes the reply. A stream that
+ * has none for long begins without them, because its source may take longer than a handler may.
  *
  * @returns the whole stream; the source is closed even when nobody reads it
  */
 export async function startStream(
   source: AsyncGenerator<Uint8Array>,
+  waitMs = FIRST_BYTES_MS,
 ): Promise<AsyncIterator<Uint8Array>> {
-  let first: IteratorResult<Uint8Array> | null = await source.next()
+  let first: Promise<IteratorResult<Uint8Array>> | null = source.next()
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise((resolve) => {
+    timer = setTimeout(resolve, waitMs)
+  })
+  await Promise.race([first, late]).finally(() => clearTimeout(timer))
+  // The client may disconnect before it is awaited.
+  first.catch(() => undefined)
   return {
     next: async () => {
-      const result = first ?? (await source.next())
+      const result = await (first ?? source.next())
       first = null
       return result
     },

@@ -66,6 +66,11 @@ export function createDictionary(
         ([ofConstantTexts, ofHosts]) => ({ constantTexts: ofConstantTexts, hosts: ofHosts }),
       )
       lookups.push({ fromMs, toMs, matches })
+      matches.catch(() => {
+        // An export reads again after an outage.
+        constantTexts = null
+        lookups.length = 0
+      })
       return matches
     },
   }

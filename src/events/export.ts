@@ -144,13 +144,18 @@ async function createChunkReader(
 ): Promise<() => Promise<Chunk | null>> {
   const { store, density, windowMs, signal } = deps
   const options = { isSearch: true, signal }
-  const ranges = rangesOf(query, windowMs, await density.read(options))
+  const counts = await withRetries(() => density.read(options), {
+    signal,
+    mayReadLess: () => false,
+  })
+  const ranges = rangesOf(query, windowMs, counts)
   const progress: Progress = { ranges, at: 0, count: 1, rows: FIRST_ROWS, after: query.after }
   const dictionary = createDictionary(store, query.filter, options)
   const read = (): Promise<Chunk> => deps.ask(() => readChunk(query, progress, dictionary, deps))
+  const mayReadLess = (): boolean => readLess(progress)
   return async () => {
     if (progress.at >= progress.ranges.length) return null
-    return await withRetries(read, progress, signal)
+    return await withRetries(read, { signal, mayReadLess })
   }
 }
 
@@ -177,11 +182,17 @@ function rangesOf(
   return order === 'asc' ? ranges.toReversed() : ranges
 }
 
-async function withRetries(
-  read: () => Promise<Chunk>,
-  progress: Progress,
-  signal: AbortSignal,
-): Promise<Chunk> {
+interface Retrying {
+  readonly signal: AbortSignal
+  /** Called after each failure. @returns whether the next attempt reads less */
+  readonly mayReadLess: () => boolean
+}
+
+/** Survives an outage, and reads less when a statement takes too much. */
+async function withRetries<T>(
+  read: () => Promise<T>,
+  { signal, mayReadLess }: Retrying,
+): Promise<T> {
   const untilMs = performance.now() + OUTAGE_MS
   for (let attempt = 1; ; attempt++) {
     try {
@@ -189,14 +200,21 @@ async function withRetries(
     } catch (error) {
       signal.throwIfAborted()
       const isPassing = error instanceof AppError && error.code === 'dependency_unavailable'
-      const isSmallest = progress.rows === MIN_ROWS && progress.count === 1
-      if (!isPassing && !(isTooCostly(error) && !isSmallest)) throw error
+      const isCostly = isTooCostly(error)
+      const isLess = mayReadLess()
+      if (!isPassing && !(isCostly && isLess)) throw error
       if (performance.now() > untilMs) throw error
-      progress.rows = Math.max(MIN_ROWS, Math.floor(progress.rows / 8))
-      progress.count = 1
-      if (!isTooCostly(error)) await sleep(backoffMs(attempt, RETRY), undefined, { signal })
+      if (!isCostly) await sleep(backoffMs(attempt, RETRY), undefined, { signal })
     }
   }
+}
+
+/** @returns whether the next statement reads less than the one that failed */
+function readLess(progress: Progress): boolean {
+  const isSmallest = progress.rows === MIN_ROWS && progress.count === 1
+  progress.rows = Math.max(MIN_ROWS, Math.floor(progress.rows / 8))
+  progress.count = 1
+  return !isSmallest
 }
 
 async function readChunk(

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { t as suite, test } from 'tap'
 import type { Store } from '../../../src/clickhouse/client.js'
+import { startStream } from '../../../src/api/route.js'
 import { createExportSlots } from '../../../src/api/export-slots.js'
 import { logExportRoutes } from '../../../src/api/routes/log-export.js'
 import { attributeText } from '../../../src/events/attribute-condition.js'
@@ -16,6 +17,7 @@ import { createEvents } from '../../../src/events/events.js'
 import { EVENT_FIELDS, toExportLines } from '../../../src/events/export-columns.js'
 import { EXPORT_FORMATS, type ExportFormat } from '../../../src/events/export-lines.js'
 import { mapped } from '../../../src/events/row-condition.js'
+import { AppError } from '../../../src/model/errors.js'
 import { USERS, startApi } from '../../support/api.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { filterOf } from '../../support/event-filter.js'
@@ -180,6 +182,65 @@ void test('lines are made of stored columns as ClickHouse makes them', async (t)
     if (at >= 0) t.equal(text.slice(0, wanted[at]?.length), wanted[at], `${format}, line ${at}`)
     t.equal(text.slice(0, 200), '', `${format} has no more`)
   }
+})
+
+void test('an outage before the first event delays an export', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  await fill(store)
+  const filter = filterOf({ search: 'timeout' })
+  const lines = toExportLines('ndjson', ['id'], NAMES.redirects)
+  const query = { filter, fromMs: FROM_MS, toMs: null, order: 'asc', after: null, lines } as const
+  const { signal } = new AbortController()
+  const rowsOf = async (of: Pick<Store, 'query' | 'change' | 'queryColumns'>): Promise<number> => {
+    let rows = 0
+    for await (const part of createEvents(of).exported(query, { ask: (work) => work(), signal }))
+      rows += part.rows
+    return rows
+  }
+  const wanted = await rowsOf(store)
+  t.ok(wanted > 0)
+  const statements = new Set<string>()
+  const refuseOnce = (name: string): void => {
+    if (statements.has(name)) return
+    statements.add(name)
+    throw new AppError('dependency_unavailable', 'an outage')
+  }
+  const failing: Pick<Store, 'query' | 'change' | 'queryColumns'> = {
+    query: async (asked, params, request) => {
+      refuseOnce(asked.name)
+      return await store.query(asked, params, request)
+    },
+    queryColumns: async (asked, params, request) => {
+      refuseOnce(asked.name)
+      return await store.queryColumns(asked, params, request)
+    },
+    change: store.change,
+  }
+  t.equal(await rowsOf(failing), wanted)
+  const names = ['event_density', 'event_constant_texts', 'event_hosts', 'event_export']
+  t.same([...statements].toSorted(), names.toSorted(), 'each was refused')
+})
+
+void test('a stream without bytes begins after a while, and then has them', async (t) => {
+  let give: (bytes: Uint8Array) => void = () => undefined
+  const waiting = new Promise<Uint8Array>((resolve) => (give = resolve))
+  async function* source() {
+    yield await waiting
+  }
+  const stream = await startStream(source(), 1)
+  give(Buffer.from('late'))
+  t.same(await stream.next(), { done: false, value: Buffer.from('late') })
+  t.match(await stream.next(), { done: true })
+
+  async function* failing(): AsyncGenerator<Uint8Array> {
+    yield await sleep(20).then(() => Promise.reject(new Error('a fault')))
+  }
+  const broken = await startStream(failing(), 1)
+  await sleep(40)
+  await t.rejects(broken.next(), { message: 'a fault' })
+  await t.rejects(startStream(failing()), { message: 'a fault' }, 'an earlier error is told')
 })
 
 const EXPORTS_OF_A_USER = 2
