@@ -313,8 +313,12 @@ export class Exchange {
     try {
       if (await body.send()) this.#finish(status)
     } catch (error) {
+      if (this.#phase === 'done') {
+        this.#logLate(error)
+        return
+      }
       this.#host.log.warn({ err: error, ...this.#names() }, 'a reply broke off')
-      if (this.#phase !== 'done') this.#res.close()
+      this.#res.close()
     }
   }
 

@@ -101,6 +101,36 @@ t.test('a client that hangs up ends the source', async (t) => {
   t.ok(source.made < 1_000)
 })
 
+t.test('a client that hangs up while the source waits is no fault', async (t) => {
+  let isOver = false
+  const waiting = httpRoute({
+    id: 'waiting',
+    method: 'GET',
+    path: '/stream',
+    bodyBytes: 0,
+    handle({ signal }) {
+      async function* bytes(): AsyncGenerator<Uint8Array> {
+        try {
+          yield Buffer.from('first')
+          await sleep(60_000, undefined, { signal, ref: false })
+        } finally {
+          isOver = true
+        }
+      }
+      return { status: 200, headers: { 'Content-Type': 'text/plain' }, stream: bytes() }
+    },
+  })
+  const { port, log } = startServer(t, { routes: [waiting] })
+  const socket = connect(port, '127.0.0.1')
+  socket.write(GET)
+  await once(socket, 'readable')
+  socket.destroy()
+  await until(() => isOver)
+  await sleep(50)
+  t.equal(isOver, true)
+  t.same(log.entries, [])
+})
+
 t.test('a source that fails breaks the reply off, so that the client knows', async (t) => {
   const { url, source, outcomes } = streaming(t, 100, { failsAt: 50 })
   const reply = await fetch(`${url}/stream`)
