@@ -3,6 +3,7 @@ import { Type, type Static } from '@sinclair/typebox'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import { EVENT_PARAMETERS, answered, mayRead, readEventQuestion } from '../event-question.js'
 import { shortened, toEventDetail, toEventItem } from '../event-views.js'
+import { prefers } from '../../http/accept.js'
 import { shorten } from '../../priority/corrections.js'
 import { AppError } from '../../model/errors.js'
 import { RouteReply, TypedText, route, type Caller } from '../route.js'
@@ -199,8 +200,8 @@ export const logRoutes = [
     tokens: 'limited',
     handle: async ({ query, principal, signal, head }, services) => {
       const page = await listEvents(query, services, { principal, signal })
-      const isInLines = (head.headers.first('accept') ?? '').includes(NDJSON)
-      return isInLines ? inLines(page, head.queryText) : page
+      const accept = head.headers.all('accept').join(',')
+      return prefers(accept, NDJSON, 'application/json') ? inLines(page, head.queryText) : page
     },
   }),
   route({
