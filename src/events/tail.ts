@@ -198,14 +198,16 @@ class LiveTail implements Tail {
   }
 
   #check(client: TailClient, { id, key }: TailRequest): void {
-    const own = this.#clients.get(client)
-    if (own?.has(id) !== true && (own?.size ?? 0) >= MAX_SUBSCRIPTIONS)
+    const replaced = this.#clients.get(client)?.get(id)
+    const others = [...this.#clients.values()]
+      .flatMap((own) => [...own.values()])
+      .filter((one) => one !== replaced)
+    if (others.filter((one) => one.client === client).length >= MAX_SUBSCRIPTIONS)
       throw tooMany(`a connection has at most ${MAX_SUBSCRIPTIONS} subscriptions`)
-    const ofUser = [...this.#clients].filter(([{ userId }]) => userId === client.userId)
-    if (ofUser.reduce((sum, [, all]) => sum + all.size, 0) >= MAX_SUBSCRIPTIONS_OF_USER)
+    const ofUser = others.filter((one) => one.client.userId === client.userId)
+    if (ofUser.length >= MAX_SUBSCRIPTIONS_OF_USER)
       throw tooMany(`a user has at most ${MAX_SUBSCRIPTIONS_OF_USER} subscriptions`)
-    const keys = new Set([...this.#joining].map(({ request }) => request.key))
-    for (const known of this.#questions.keys()) keys.add(known)
+    const keys = new Set(others.map(({ request }) => request.key))
     if (!keys.has(key) && keys.size >= MAX_QUESTIONS)
       throw tooMany(`at most ${MAX_QUESTIONS} different questions can be tailed`)
   }

@@ -194,6 +194,22 @@ t.test('what is wrong with a message is told, and the connection stays', async (
   tail.end()
 })
 
+t.test('a user at the most subscriptions can replace one of them', async (t) => {
+  const viewer = await service.newUser('viewer')
+  const tails = await Promise.all(
+    Array.from({ length: 4 }, () => openTail(service, viewer.access_token)),
+  )
+  for (const tail of tails)
+    for (let i = 0; i < 16; i++) await tail.subscribe({ id: `${i}`, q: 'host:none' })
+  const [tail] = tails
+  t.match(await tail?.subscribe({ id: '3', q: 'host:replaced' }), { type: 'tail:subscribed' })
+  const further = await openTail(service, viewer.access_token)
+  t.match(await further.subscribe({ id: '3' }), { error: { code: 'overloaded' } })
+  await ingest(events(2, { host: 'replaced' }))
+  await tail?.untilMatched(2, '3')
+  for (const one of [...tails, further]) one.end()
+})
+
 t.test('it is for users: a socket closes without a token and with its session', async (t) => {
   const anonymous = await openTail(service, '')
   t.match(
