@@ -77,7 +77,7 @@ export function createHistogram({ store, counter, bounded }: Counting) {
     signal?: AbortSignal,
   ): Promise<Bounded<Histogram>> => {
     const startMs = question.fromMs
-    const endMs = Math.min(await endOf(question, signal), END_S * 1000)
+    const endMs = Math.max(startMs, Math.min(await endOf(question, signal), END_S * 1000))
     const stepS = stepOf(startMs, endMs, buckets)
     const { answer, completeFromMs } = await bounded(
       { ...question, toMs: endMs },

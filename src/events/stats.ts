@@ -9,6 +9,7 @@
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
+import { AppError } from '../model/errors.js'
 import type { Field } from '../query/ast.js'
 import { attributeNumber } from './attribute-condition.js'
 import { bound, type Condition } from './bind.js'
@@ -162,7 +163,8 @@ async function grouped(
   const series =
     stepS === 0
       ? []
-      : await ask({ stepS, limit: MAX_SERIES_ROWS, chosen: found.map(({ keys }) => keys) })
+      : await ask({ stepS, limit: MAX_SERIES_ROWS + 1, chosen: found.map(({ keys }) => keys) })
+  if (series.length > MAX_SERIES_ROWS) throw tooManySteps()
   const valuesOf = (row: StatsRow): Values => metrics.map((_, i) => row[`m${i}`] ?? null)
   const groups = found.map((row) => ({
     keys: row.keys,
@@ -175,8 +177,16 @@ async function grouped(
   return { groups, groupCount: found[0]?.groups ?? 0 }
 }
 
-/** 100 groups of 300 steps. */
-const MAX_SERIES_ROWS = 30_000
+/** 100 groups of 300 steps, and of one more where the range begins within a step. */
+const MAX_SERIES_ROWS = 30_100
+
+/** Without an end, the range may also have many steps in the future. */
+function tooManySteps(): AppError {
+  const message = `must be longer: the groups have more than ${MAX_SERIES_ROWS} steps together`
+  return new AppError('validation_error', 'invalid: step', {
+    details: { errors: [{ in: 'query', path: 'step', message }] },
+  })
+}
 
 interface Ask {
   readonly rows: Condition

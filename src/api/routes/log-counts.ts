@@ -249,7 +249,7 @@ async function facets(
 }
 
 function readMetric(text: string): Metric {
-  if (text === 'count') return { kind: 'count' }
+  if (text.toLowerCase() === 'count') return { kind: 'count' }
   const [, name = '', argument = ''] = METRIC.exec(text) ?? []
   const of = name.toLowerCase()
   if (of === 'distinct') return { kind: 'distinct', field: readField(argument, 'metrics') }

@@ -133,6 +133,12 @@ void t.test('histogram, facets, stats and the list count the same', async (t) =>
   )
 })
 
+void t.test('a range beyond all events has one empty bucket', async (t) => {
+  const range = { start_time: '2200-01-01', end_time: '2201-01-01' }
+  const counts = await get(`/api/logs/histogram?${asked(range)}`)
+  t.match(counts, { start: counts.end, total: 0, unique_events: 0, buckets: [{ total: 0 }] })
+})
+
 void t.test('an event that began before the range counts with what repeats it in it', async (t) => {
   const range = { q: 'host:till', start_time: at(1860), end_time: at(1879) }
   const list = await get(`/api/logs?${asked(range)}`)
@@ -188,6 +194,10 @@ void t.test('a list has both orders, chosen fields, cut messages and lines', asy
   t.equal(lines.text.trim().split('\n').length, 6)
   const [, next = ''] = /<(.+)>; rel="next"/.exec(lines.headers.get('link') ?? '') ?? []
   t.equal((await get(next)).items.length, 4, 'the header leads to the rest')
+  const json = await call(`GET ${path}`, {
+    headers: { Accept: 'application/x-ndjson;q=0.5, application/json' },
+  })
+  t.equal(json.body.items.length, 6, 'JSON where it is preferred')
   await get(`/api/logs?${asked({ limit: '1001' })}`, 422)
   await get(`/api/logs?${asked({ fields: 'nothing' })}`, 422)
 })
@@ -353,6 +363,12 @@ void t.test('a wrong parameter is answered by 422', async (t) => {
   }
 })
 
+void t.test('functions of metrics are known in any case', async (t) => {
+  const { groups } = await get(`/api/logs/stats?${SPAN}&metrics=COUNT,P95(duration_ms)`)
+  const lower = await get(`/api/logs/stats?${SPAN}&metrics=count,p95(duration_ms)`)
+  t.same(Object.values(groups[0].values), Object.values(lower.groups[0].values))
+})
+
 t.test('a regular expression alone may be asked of a whole hour', async (t) => {
   const q = encodeURIComponent('/timeout/')
   const statusOf = async (start: string, end: string): Promise<number> =>
@@ -363,4 +379,40 @@ t.test('a regular expression alone may be asked of a whole hour', async (t) => {
   t.equal(await statusOf('now-50m', 'now%2B1d'), 200, 'what is to come is not read')
   const { status } = await call(`GET /api/logs?q=${q}&source=tide&start_time=${at(0)}`)
   t.equal(status, 200, 'a parameter is a clause too')
+})
+
+void t.test('a series lacks no step, and more steps than it may have are refused', async (t) => {
+  const groups = 100
+  const steps = 301
+  const send = async (stepOf: (step: number) => number): Promise<void> => {
+    const events = Array.from({ length: groups * steps }, (_, i) => {
+      const timestamp = new Date(stepOf(Math.floor(i / groups))).toISOString()
+      return { ...line(0, `step ${i}`), source: 'steps', timestamp, tags: { group: i % groups, i } }
+    })
+    while (events.length > 0) await ingest(events.splice(0, 5_000))
+    await settled(service)
+  }
+  // The range begins within the first step and ends within the last.
+  await send((step) => START_MS + step * 1000 + (step === 0 ? 700 : 100))
+  const parameters = { q: 'source:steps', by: 'group', top: String(groups) }
+  const range = { start_time: at(0.6), end_time: at(300.5), step: '1s' }
+  for (const metrics of ['count', 'count,max(i)', 'p50(i)']) {
+    const reply = await get(`/api/logs/stats?${asked({ ...parameters, ...range, metrics })}`)
+    const lengths = reply.groups.map(({ series }: any) => series.length)
+    t.same(
+      lengths,
+      Array.from({ length: groups }, () => steps),
+      metrics,
+    )
+  }
+  // Clocks that are ahead have steps beyond those from the start until now.
+  await send((step) => Date.now() + (step + 1) * 60_000)
+  const open = new URLSearchParams({
+    ...parameters,
+    start_time: at(0),
+    step: '1m',
+    metrics: 'max(i)',
+  })
+  const refused = await get(`/api/logs/stats?${String(open)}`, 422)
+  t.match(refused.detail.details.errors, [{ path: 'step', message: /^must be longer/ }])
 })
