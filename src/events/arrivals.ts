@@ -15,6 +15,7 @@ import type { Query } from '../query/ast.js'
 import { bound, type Condition } from './bind.js'
 import { createEventReader, toListed } from './event.js'
 import type { Redirects } from './filter.js'
+import { SHORT_PAGE } from './page.js'
 import { END_MS, MAX_AHEAD_MS, readRows, type ListedRow } from './range-rows.js'
 import { rowCondition } from './row-condition.js'
 
@@ -35,7 +36,7 @@ interface ArrivalQuery {
 
 export interface Arrived {
   readonly matched: number
-  /** The newest of the events, by their time. */
+  /** The newest of the events, by their time; fewer than the limit when they are large. */
   readonly events: readonly ListedEvent[]
 }
 
@@ -47,6 +48,8 @@ const countSql = statement<Readonly<Record<string, unknown>>, { readonly matched
   'event_arrived_count',
 )
 
+/** The most bytes of text that are read of many events: a message of the tail holds less (`tail-messages.ts`). */
+const MOST_BYTES = 1024 * 1024
 /** Few events arrive between two reads, so one thread is enough. */
 const SETTINGS = { max_threads: 1 }
 
@@ -96,11 +99,13 @@ export function createArrivalReader(store: Pick<Store, 'query' | 'isSharded'>) {
         rowCondition(query, { bind, endMs: nowMs, redirects, among: arrived.sql }),
       )
       const conditions = [arrived, matching]
-      const range = { fromMs: 0, toMs: END_MS, conditions, limit: limit + 1 }
+      const mostBytes = limit + 1 > SHORT_PAGE ? MOST_BYTES : null
+      const range = { fromMs: 0, toMs: END_MS, conditions, limit: limit + 1, mostBytes }
       const rows = await readRows(store, range, options)
       const shown = rows.slice(0, limit)
+      const isCut = rows.length > limit || (rows.at(-1)?.bytes ?? 0) >= MOST_BYTES
       const [matched, events] = await Promise.all([
-        rows.length > limit ? count(store, conditions, options) : rows.length,
+        isCut ? count(store, conditions, options) : rows.length,
         withRepeats(shown, repeatsOf, request),
       ])
       return { matched, events }

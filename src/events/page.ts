@@ -48,7 +48,7 @@ interface PageReader {
 
 /** The most bytes of text in a page. Only long pages use this bound: a short one holds little in any case. */
 const MOST_BYTES = 16 * 1024 * 1024
-const SHORT_PAGE = 101
+export const SHORT_PAGE = 101
 
 export interface EventPage {
   readonly events: readonly ListedEvent[]
