@@ -100,6 +100,12 @@ const SETTINGS = {
   redisPrefix: textSetting('REDIS_PREFIX', 'logs:', 'prefix of every Redis key'),
 
   ...ACCOUNT_SETTINGS,
+  ingestKeysPerCreator: integer(
+    'INGEST_KEYS_PER_CREATOR',
+    10_000,
+    [1, 1_000_000],
+    'ingest keys that one user or API token may create',
+  ),
   ingestKey,
   listenerKey,
   metricsToken: secret('METRICS_TOKEN', 16, 'bearer token with which other machines read /metrics'),
@@ -196,13 +202,19 @@ const SETTINGS = {
     'MAX_SOURCES',
     100_000,
     [1, 10_000_000],
-    'registered sources; messages of further ones are dead-lettered',
+    'registered sources; messages of further ones are dead-lettered, and creating one gets 429',
   ),
   sourcesPerKey: integer(
     'SOURCES_PER_KEY',
     10_000,
     [1, 10_000_000],
     'sources that the messages of one ingest key may register; those of further ones are dead-lettered',
+  ),
+  applicationsPerCreator: integer(
+    'APPLICATIONS_PER_CREATOR',
+    10_000,
+    [1, 1_000_000],
+    'applications that one user or API token may create',
   ),
   workers: integer(
     'WORKERS',

@@ -7,7 +7,13 @@ import type { WorkRecords } from '../records/records.js'
 import type { Sources } from '../records/sources.js'
 import type { Log } from '../telemetry/log.js'
 import { createBacktest } from './backtest.js'
-import { ChannelDoc, createChannels, type Channel, type Channels } from './channel.js'
+import {
+  ChannelDoc,
+  createChannels,
+  CHANNEL_BOUND,
+  type Channel,
+  type Channels,
+} from './channel.js'
 import { createCountReader } from './counts.js'
 import { createFacts } from './facts.js'
 import type { Query } from '../query/ast.js'
@@ -20,11 +26,12 @@ import { createProjection } from './projection.js'
 import { RuleDoc, type Rule } from './rule.js'
 import { openSmtp } from '../lib/smtp.js'
 import { CHANGED_KEY_HINT, type Seal } from '../coordination/seal.js'
-import { createRules } from './rules.js'
+import { createRules, RULE_BOUND } from './rules.js'
 import {
   createMaintenanceWindows,
   createSuppressionOf,
   createSilences,
+  MOST_QUIET,
   SilenceDoc,
   WindowDoc,
   type MaintenanceWindow,
@@ -59,7 +66,7 @@ export async function openAlerting(deps: AlertingDeps) {
   const { config, entities, store, state, log, eventContext: context, insights } = deps
   const { alerts } = deps.records
   const hasSource = (name: string): boolean => deps.sources.get(name) !== undefined
-  const ruleRecords = entities.collection<Rule>('alert_rule', RuleDoc)
+  const ruleRecords = entities.collection<Rule>('alert_rule', RuleDoc, RULE_BOUND)
   const madeRules = entities.collection<MadeRule>('alert_rule_made', MadeRuleDoc)
   const channels = openChannels(deps)
   const rules = createRules({ records: ruleRecords, channels })
@@ -120,7 +127,7 @@ export async function openAlerting(deps: AlertingDeps) {
 }
 
 function openChannels({ entities, seal, log }: AlertingDeps): Channels {
-  const records = entities.collection<Channel>('notification_channel', ChannelDoc)
+  const records = entities.collection<Channel>('notification_channel', ChannelDoc, CHANNEL_BOUND)
   const channels = createChannels({ records, seal })
   warnOfUnreadable(channels, log)
   return channels
@@ -138,8 +145,16 @@ function warnOfUnreadable({ list, targetOf }: Pick<Channels, 'list' | 'targetOf'
 }
 
 const openQuiet = (entities: Entities) => ({
-  silences: createSilences(entities.collection<Silence>('alert_silence', SilenceDoc)),
+  silences: createSilences(
+    entities.collection<Silence>('alert_silence', SilenceDoc, {
+      most: MOST_QUIET,
+      nouns: 'silences',
+    }),
+  ),
   maintenanceWindows: createMaintenanceWindows(
-    entities.collection<MaintenanceWindow>('maintenance_window', WindowDoc),
+    entities.collection<MaintenanceWindow>('maintenance_window', WindowDoc, {
+      most: MOST_QUIET,
+      nouns: 'maintenance windows',
+    }),
   ),
 })

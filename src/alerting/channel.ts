@@ -183,7 +183,7 @@ export interface Channels extends Documents<ChannelFields, StoredFields> {
   readonly targetOf: (channel: Channel) => Target | null
 }
 
-const MAX_CHANNELS = 200
+export const CHANNEL_BOUND = { most: 200, nouns: 'channels' }
 
 /** Every change may reject with `dependency_unavailable`. */
 export function createChannels({ seal, ...deps }: ChannelDeps): Channels {
@@ -195,7 +195,6 @@ export function createChannels({ seal, ...deps }: ChannelDeps): Channels {
     ...deps,
     noun: 'channel',
     idName: 'channel_id',
-    most: MAX_CHANNELS,
     keeps: 0,
     toStored: (
       { name, enabled = true, target, fallback, max_per_minute: maxPerMinute, template },

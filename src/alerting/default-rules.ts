@@ -2,6 +2,7 @@
 
 import { Type } from '@sinclair/typebox'
 
+import { AppError } from '../model/errors.js'
 import type { Records } from '../records/newest-first.js'
 import type { Rule } from './rule.js'
 import type { RuleFields } from './rule-fields.js'
@@ -41,7 +42,13 @@ export async function addDefaultRules(
   for (const [id, fields] of missing) {
     const atMs = Date.now()
     const facts = { id, version: 1, createdAtMs: atMs, updatedAtMs: atMs, updatedBy: '' }
-    await rules.update(id, (current) => current ?? { ...facts, fields })
+    try {
+      await rules.update(id, (current) => current ?? { ...facts, fields })
+    } catch (error) {
+      // There are as many rules as there may be; the next start tries again.
+      if (error instanceof AppError && error.code === 'overloaded') continue
+      throw error
+    }
     await made.update(id, () => ({ madeAtMs: atMs }))
   }
 }

@@ -22,7 +22,7 @@ export interface Rules extends Documents<RuleFields> {
   readonly import: (userId: string, all: readonly RuleFields[]) => Promise<readonly Rule[]>
 }
 
-const MAX_RULES = 2_000
+export const RULE_BOUND = { most: 2_000, nouns: 'alert rules' }
 const EARLIER_VERSIONS = 10
 
 /** The alert rules, held in memory and written through to ClickHouse. Every change may reject with `dependency_unavailable`. */
@@ -35,7 +35,6 @@ export function createRules({ channels, ...deps }: RuleDeps): Rules {
     ...deps,
     noun: 'alert rule',
     idName: 'rule_id',
-    most: MAX_RULES,
     keeps: EARLIER_VERSIONS,
     toStored: (fields, _, before) => checked(fields, before),
   })

@@ -68,7 +68,8 @@ export type WindowFields = Static<typeof WindowFields>
 export const WindowDoc = DocumentOf(WindowFields)
 export type MaintenanceWindow = Document<WindowFields>
 
-const MOST = 1_000
+/** The most silences, and the most maintenance windows. */
+export const MOST_QUIET = 1_000
 const MAX_SILENCE_MS = 366 * DAY_MS
 /** How long an expired silence stays listed. */
 const KEPT_MS = 30 * DAY_MS
@@ -81,7 +82,6 @@ export function createSilences(records: Records<Silence>): Silences {
     records,
     noun: 'silence',
     idName: 'silence_id',
-    most: MOST,
     keeps: 0,
     toStored: checkedSilence,
   })
@@ -112,7 +112,6 @@ export const createMaintenanceWindows = (records: Records<MaintenanceWindow>): M
     records,
     noun: 'maintenance window',
     idName: 'window_id',
-    most: MOST,
     keeps: 0,
     toStored(fields) {
       if (!isZone(fields.time_zone)) throw wrong('time_zone', 'is not an IANA time zone')

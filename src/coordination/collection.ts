@@ -1,5 +1,6 @@
 import { AppError } from '../model/errors.js'
 import type { Store } from '../clickhouse/client.js'
+import { Places, type Bound } from './bound.js'
 import type { EntityWriter } from './entity-writer.js'
 import type { LogAt } from '../telemetry/log.js'
 import { statement } from '../clickhouse/statement.js'
@@ -36,12 +37,15 @@ export interface CollectionDeps {
   /** A lock over all instances; null for a single instance. */
   readonly exclusive: (<T>(key: string, work: () => Promise<T>) => Promise<T>) | null
   readonly onStored: (() => Promise<void>) | null
+  /** Reads what other instances have stored. */
+  readonly catchUp: () => Promise<void>
 }
 
 interface CollectionSpec<T> {
   readonly kind: string
   readonly parse: (doc: unknown) => T
   readonly rows: readonly LoadedRow[]
+  readonly bound?: Bound<T> | undefined
 }
 
 interface Versioned<T> {
@@ -70,7 +74,8 @@ const clearSql = statement<{ readonly kind: string; readonly version: number }, 
 /**
  * The records of one kind, all in memory. Reads are synchronous; a change resolves when its version is on
  * disk. The changes of one id follow one another, those of several ids are made at once. With several
- * instances a change is made under a lock of the id and begins by reading the stored version.
+ * instances a change is made under a lock of the id and begins by reading the stored version. The
+ * records of a bounded kind are then created one after the other, so that the bound holds for all instances.
  *
  * A change rejects with `dependency_unavailable` when ClickHouse does not confirm it. Memory keeps the old
  * value then, and the next change of that id begins by reading the stored version. Values are shared with
@@ -80,6 +85,7 @@ export class Collection<T extends object> {
   readonly kind: string
   readonly #deps: CollectionDeps
   readonly #parse: (doc: unknown) => T
+  readonly #places: Places<T> | null
   #records = new Map<string, Versioned<T>>()
   /** The last change in progress, by id. */
   #tails = new Map<string, Promise<unknown>>()
@@ -95,6 +101,7 @@ export class Collection<T extends object> {
     this.#deps = deps
     this.kind = spec.kind
     this.#parse = spec.parse
+    this.#places = spec.bound === undefined ? null : new Places(spec.bound)
     for (const row of spec.rows) {
       const record = this.#read(row)
       if (record !== null) this.#records.set(row.id, record)
@@ -145,12 +152,18 @@ export class Collection<T extends object> {
       const problem = `an id of ${id.length} characters is not 1..${MAX_ID_CHARS} of Unicode`
       return Promise.reject(new RangeError(problem))
     }
-    const { exclusive } = this.#deps
-    return this.#afterEarlier(id, () =>
-      exclusive === null
-        ? this.#change(id, change, this.#uncertain.has(id))
-        : exclusive(`entity:${this.kind}:${id}`, () => this.#change(id, change, true)),
-    )
+    const { exclusive, catchUp } = this.#deps
+    if (exclusive === null)
+      return this.#afterEarlier(id, () => this.#change(id, change, this.#uncertain.has(id)))
+    const work = (): Promise<T | null> =>
+      this.#afterEarlier(id, () =>
+        exclusive(`entity:${this.kind}:${id}`, () => this.#change(id, change, true)),
+      )
+    if (this.#places === null || this.#records.has(id)) return work()
+    return exclusive(`create:${this.kind}`, async () => {
+      await catchUp()
+      return await work()
+    })
   }
 
   /** Deletes every record, also those that other instances have created. @returns how many were known here */
@@ -229,12 +242,23 @@ export class Collection<T extends object> {
     // A value that a restart could not read is refused.
     const value = wanted === null ? null : this.#parse(JSON.parse(doc))
     const version = this.#deps.nextVersion(before?.version)
-    await this.#write(id, version, value === null ? null : doc)
-    if (value === null) this.#records.delete(id)
-    else this.#records.set(id, { version, value })
+    if (value === null) {
+      await this.#write(id, version, null)
+      this.#records.delete(id)
+    } else await this.#store(id, { version, value }, doc)
     this.#announce(id, value, current, 'local')
     await this.#deps.onStored?.()
     return value
+  }
+
+  async #store(id: string, record: Versioned<T>, doc: string): Promise<void> {
+    if (!this.#records.has(id)) this.#places?.take(id, record.value, this.#records)
+    try {
+      await this.#write(id, record.version, doc)
+      this.#records.set(id, record)
+    } finally {
+      this.#places?.free(id)
+    }
   }
 
   async #write(id: string, version: number, doc: string | null): Promise<void> {

@@ -1,6 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
 
 import type { Store } from '../clickhouse/client.js'
+import type { Bound } from './bound.js'
 import { Collection, type ChangedRow, type CollectionDeps, type LoadedRow } from './collection.js'
 import { EntityWriter } from './entity-writer.js'
 import type { LogAt } from '../telemetry/log.js'
@@ -34,8 +35,9 @@ export interface Entities {
    *
    * @param kind lower-case words joined by `_`
    * @param schema validates records when they are read and before they are written
+   * @param bound default: any number of records
    */
-  collection<T extends object>(kind: string, schema: DocSchema<T>): Collection<T>
+  collection<T extends object>(kind: string, schema: DocSchema<T>, bound?: Bound<T>): Collection<T>
   idle(): Promise<void>
   /**
    * Reads what other instances have stored since the last call or the start.
@@ -70,6 +72,7 @@ export async function createEntities(store: Store, options: EntitiesOptions): Pr
   const loaded = await loadAll(store)
   const writer = new EntityWriter(store)
   const collections = new Map<string, Pick<Collection<object>, 'catchUp'>>()
+  const catchUp = createCatchUp(store, collections, loadedAtMs)
   const deps: CollectionDeps = {
     store,
     writer,
@@ -77,20 +80,21 @@ export async function createEntities(store: Store, options: EntitiesOptions): Pr
     log: options.log,
     exclusive: options.exclusive ?? null,
     onStored: options.onStored ?? null,
+    catchUp,
   }
   return {
-    collection(kind, schema) {
+    collection(kind, schema, bound) {
       if (!/^[a-z][a-z_]{0,39}$/.test(kind) || collections.has(kind)) {
         throw new Error(`bug: entity kind ${kind} is not a word, or is used twice`)
       }
       const rows = loaded.get(kind) ?? []
       loaded.delete(kind)
-      const collection = new Collection(deps, { kind, parse: parserOf(schema), rows })
+      const collection = new Collection(deps, { kind, parse: parserOf(schema), rows, bound })
       collections.set(kind, collection)
       return collection
     },
     idle: () => writer.idle(),
-    catchUp: createCatchUp(store, collections, loadedAtMs),
+    catchUp,
   }
 }
 

@@ -13,6 +13,8 @@ const ApplicationDoc = Type.Object({
   environment: Type.String(),
   hosts: ReadonlyTexts,
   createdAtMs: Type.Number(),
+  /** Id of the user or API token that made it. */
+  createdBy: Type.Optional(Type.String()),
   /** Retention of its sources that have none of their own, in days after arrival. Absent or null: the retention of the severity. */
   retentionDays: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
 })
@@ -24,10 +26,16 @@ const missing = (id: string): AppError =>
   new AppError('not_found', 'there is no such application', { details: { application_id: id } })
 
 export function createApplications({
+  config,
   entities,
   withLock,
-}: Pick<Instance, 'entities' | 'withLock'>) {
-  const records = entities.collection('application', ApplicationDoc)
+}: Pick<Instance, 'config' | 'entities' | 'withLock'>) {
+  const records = entities.collection('application', ApplicationDoc, {
+    most: config.applicationsPerCreator,
+    nouns: 'applications of yours',
+    setting: 'APPLICATIONS_PER_CREATOR',
+    ownerOf: ({ createdBy = '' }) => createdBy,
+  })
   const byName = (name: string): Application | undefined =>
     records.list().find((application) => application.name === name)
   return {
@@ -40,9 +48,9 @@ export function createApplications({
       if (application === null) throw missing(id)
       return application
     },
-    /** @throws AppError application_name_conflict, dependency_unavailable */
+    /** @throws AppError application_name_conflict, overloaded, dependency_unavailable */
     create: (
-      fields: Pick<Application, 'name' | 'environment' | 'hosts' | 'retentionDays'>,
+      fields: Pick<Application, 'name' | 'environment' | 'hosts' | 'retentionDays' | 'createdBy'>,
     ): Promise<Application> =>
       withLock('application-names', 10_000, async () => {
         if (byName(fields.name) !== undefined)

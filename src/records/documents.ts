@@ -50,7 +50,6 @@ interface DocumentsDeps<Given, Stored> {
   readonly noun: string
   /** The name of the id in errors. */
   readonly idName: string
-  readonly most: number
   /** How many earlier versions are kept. */
   readonly keeps: number
   /** @throws AppError validation_error */
@@ -81,7 +80,7 @@ export interface Documents<Given, Stored = Given> {
 export function createDocuments<Given, Stored = Given>(
   deps: DocumentsDeps<Given, Stored>,
 ): Documents<Given, Stored> {
-  const { records, noun, idName, most, keeps, toStored, nowMs = Date.now } = deps
+  const { records, noun, idName, keeps, toStored, nowMs = Date.now } = deps
   const refuseMissing = (id: string): never => {
     throw new AppError('not_found', `there is no such ${noun}`, { details: { [idName]: id } })
   }
@@ -103,8 +102,6 @@ export function createDocuments<Given, Stored = Given>(
     page: (query) => pageNewestFirst(records.list(), query),
     get,
     async create(userId, given) {
-      if (records.size >= most)
-        throw new AppError('overloaded', `there are ${most} of ${noun}, which is the most`)
       const id = randomUUID()
       const createdAtMs = nowMs()
       const facts = { id, version: 1, createdAtMs, updatedAtMs: createdAtMs, updatedBy: userId }

@@ -99,7 +99,6 @@ interface IncidentDeps {
   readonly hasUser: (id: string) => boolean
   readonly hasApplication: (id: string) => boolean
   readonly nowMs?: () => number
-  readonly maxIncidents?: number
 }
 
 interface Transition {
@@ -110,7 +109,7 @@ interface Transition {
 
 export type Incidents = ReturnType<typeof createIncidents>
 
-const MAX_INCIDENTS = 100_000
+export const MAX_INCIDENTS = 100_000
 /** The most entries of a timeline, which keep it well below the size limit of a record even when every character is escaped. */
 export const MAX_TIMELINE_ENTRIES = 1_000
 const MAX_TIMELINE_CHARS = 400_000
@@ -139,7 +138,7 @@ export function createIncidents(deps: IncidentDeps) {
 }
 
 function createEdits(deps: IncidentDeps, index: NewestFirst<Incident>) {
-  const { records, nowMs = Date.now, maxIncidents = MAX_INCIDENTS } = deps
+  const { records, nowMs = Date.now } = deps
   const update = createUpdate(records, nowMs)
   return {
     /**
@@ -148,7 +147,6 @@ function createEdits(deps: IncidentDeps, index: NewestFirst<Incident>) {
      */
     async create(actorId: string, fields: IncidentFields, id: string = randomUUID()) {
       checkFields(deps, fields)
-      if (records.size >= maxIncidents) throw tooMany(maxIncidents)
       const createdAtMs = nowMs()
       const seq = index.nextSeq(createdAtMs)
       const timeline = [entry(createdAtMs, actorId, 'created', '')]
@@ -293,6 +291,3 @@ const toSnakeCase = (name: string): string =>
 function refuseMissing(id: string): never {
   throw new AppError('not_found', 'there is no such incident', { details: { incident_id: id } })
 }
-
-const tooMany = (max: number): AppError =>
-  new AppError('overloaded', `there are ${max} incidents already; delete some first`)

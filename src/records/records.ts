@@ -7,15 +7,15 @@ import {
   type AlertWatermark,
 } from './alerts.js'
 import type { Applications } from './applications.js'
-import { createIncidents, IncidentDoc, type Incident } from './incidents.js'
-import { createSavedViews, SavedViewDoc, type SavedView } from './saved-views.js'
+import { createIncidents, IncidentDoc, MAX_INCIDENTS, type Incident } from './incidents.js'
+import { createSavedViews, MAX_SAVED_VIEWS, SavedViewDoc, type SavedView } from './saved-views.js'
 import {
   createTemplateNotes,
   TemplateNotesDoc,
   type TemplateNotesRecord,
 } from './template-notes.js'
 import type { Sources } from './sources.js'
-import { createTasks, TaskDoc, type Task } from './tasks.js'
+import { createTasks, MAX_TASKS, TaskDoc, type Task } from './tasks.js'
 
 export type WorkRecords = ReturnType<typeof createRecords>
 
@@ -38,7 +38,10 @@ interface RecordsDeps extends Pick<Instance, 'entities'> {
 export function createRecords({ entities, sources, applications, events, users }: RecordsDeps) {
   const hasUser = (id: string): boolean => users.get(id) !== null
   const incidents = createIncidents({
-    records: entities.collection<Incident>('incident', IncidentDoc),
+    records: entities.collection<Incident>('incident', IncidentDoc, {
+      most: MAX_INCIDENTS,
+      nouns: 'incidents',
+    }),
     hasUser,
     hasApplication: applications.has,
   })
@@ -50,12 +53,18 @@ export function createRecords({ entities, sources, applications, events, users }
       hasSource: (name) => sources.get(name) !== undefined,
     }),
     incidents,
-    savedViews: createSavedViews(entities.collection<SavedView>('saved_view', SavedViewDoc)),
+    savedViews: createSavedViews(
+      entities.collection<SavedView>('saved_view', SavedViewDoc, {
+        most: MAX_SAVED_VIEWS,
+        nouns: 'views of yours',
+        ownerOf: ({ ownerId }) => ownerId,
+      }),
+    ),
     templateNotes: createTemplateNotes(
       entities.collection<TemplateNotesRecord>('template_notes', TemplateNotesDoc),
     ),
     tasks: createTasks({
-      records: entities.collection<Task>('task', TaskDoc),
+      records: entities.collection<Task>('task', TaskDoc, { most: MAX_TASKS, nouns: 'tasks' }),
       hasUser,
       hasIncident: incidents.has,
     }),

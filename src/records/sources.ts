@@ -194,11 +194,12 @@ export class Sources {
     return this.#byName.size
   }
 
-  /** @throws AppError `source_already_exists`, `dependency_unavailable` */
+  /** @throws AppError `source_already_exists`, `overloaded`, `dependency_unavailable` */
   async create(source: Omit<Source, 'enabled' | 'createdAtMs'>): Promise<Source> {
     const { name } = source
     if (this.#deleting.has(name)) await this.#untilDeleted(name)
     if (this.#byName.has(name)) throw taken(name)
+    if (this.#byName.size >= this.#limits.maxSources) throw tooMany(this.#limits.maxSources)
     const created = { ...source, enabled: true, createdAtMs: this.#nowMs() }
     this.#set(created)
     let isNew = false
@@ -321,6 +322,11 @@ function firstAfter(names: readonly string[], after: string): number {
 
 const taken = (name: string): AppError =>
   new AppError('source_already_exists', 'a source of this name exists', { details: { name } })
+
+const tooMany = (most: number): AppError =>
+  new AppError('overloaded', `there are ${most} sources, which is the most`, {
+    details: { limit: most, setting: 'MAX_SOURCES' },
+  })
 
 const missing = (name: string): AppError =>
   new AppError('not_found', 'there is no such source', { details: { name } })

@@ -61,6 +61,12 @@ export const ACCOUNT_SETTINGS = {
   publicUrl,
   oidcProviders,
   passwordLoginOnly,
+  usersPerCreator: integer(
+    'USERS_PER_CREATOR',
+    100_000,
+    [1, 1_000_000],
+    'users that one admin, or one provider of single sign-on, may create',
+  ),
   adminEmail: email,
   adminPassword: secret(
     'ADMIN_PASSWORD',

@@ -539,6 +539,9 @@ const CASES: readonly Case[] = [
   ['insightsIntervalSeconds', 'INSIGHTS_INTERVAL_SECONDS', 300, [['0', 0]], ['-1', '86401']],
   ['insightsCpuPct', 'INSIGHTS_CPU_PCT', 5, [['100', 100]], ['0', '101']],
   ['alertPrivateAddresses', 'ALERT_PRIVATE_ADDRESSES', false, [['yes', true]], ['maybe']],
+  ['usersPerCreator', 'USERS_PER_CREATOR', 100_000, [['1', 1]], ['0', '1000001']],
+  ['ingestKeysPerCreator', 'INGEST_KEYS_PER_CREATOR', 10_000, [['1', 1]], ['0', '1000001']],
+  ['applicationsPerCreator', 'APPLICATIONS_PER_CREATOR', 10_000, [['1', 1]], ['0', '1000001']],
   ['maxSources', 'MAX_SOURCES', 100_000, [['1', 1]], ['0', '10000001']],
   ['sourcesPerKey', 'SOURCES_PER_KEY', 10_000, [['1', 1]], ['0', '10000001']],
   [

@@ -2,6 +2,7 @@ import {
   ApiTokenDoc,
   createApiTokens,
   isApiToken,
+  MAX_API_TOKENS,
   type ApiToken,
   type ApiTokens,
 } from './api-tokens.js'
@@ -25,6 +26,7 @@ import { ConfigError } from '../../settings/setting.js'
 import { CHANGED_KEY_HINT, type Seal } from '../../coordination/seal.js'
 import type { Log } from '../../telemetry/log.js'
 import type { Instance } from '../../coordination/instance.js'
+import type { Bound } from '../../coordination/bound.js'
 import type { Collection } from '../../coordination/collection.js'
 import { DAY_S, HOUR_S } from '../../model/time.js'
 
@@ -81,7 +83,7 @@ export async function openAccounts(parts: AccountDeps): Promise<Accounts> {
   const mailer = openMailer(config, log)
   const deps = { ...parts, limiter, mailer }
   const passwords = createPasswords()
-  const records = entities.collection<User>('user', UserDoc)
+  const records = entities.collection<User>('user', UserDoc, boundOfUsers(config))
   const users = createUsers({
     entities: records,
     passwords,
@@ -98,7 +100,10 @@ export async function openAccounts(parts: AccountDeps): Promise<Accounts> {
     refreshSeconds: config.refreshTokenExpireDays * DAY_S,
   })
   const families = entities.collection('session', FamilyDoc)
-  const storedTokens = entities.collection('api_token', ApiTokenDoc)
+  const storedTokens = entities.collection('api_token', ApiTokenDoc, {
+    most: MAX_API_TOKENS,
+    nouns: 'API tokens',
+  })
   const { ingestKeys, apiTokens } = openKeys(storedTokens, deps)
   const sessions = createSessions({
     users,
@@ -132,12 +137,25 @@ export async function openAccounts(parts: AccountDeps): Promise<Accounts> {
   }
 }
 
+/** Users of a provider count for it, others for the user who created them. */
+const boundOfUsers = ({ usersPerCreator }: Config): Bound<User> => ({
+  most: usersPerCreator,
+  nouns: 'users of one creator',
+  setting: 'USERS_PER_CREATOR',
+  ownerOf: ({ identity, createdBy = '' }) => identity?.provider ?? createdBy,
+})
+
 const openKeys = (
   storedTokens: Collection<ApiToken>,
-  { entities, withLock, log }: AccountDeps,
+  { config, entities, withLock, log }: AccountDeps,
 ): Pick<Accounts, 'ingestKeys' | 'apiTokens'> => ({
   ingestKeys: createIngestKeys({
-    entities: entities.collection('ingest_key', IngestKeyDoc),
+    entities: entities.collection('ingest_key', IngestKeyDoc, {
+      most: config.ingestKeysPerCreator,
+      nouns: 'ingest keys of yours',
+      setting: 'INGEST_KEYS_PER_CREATOR',
+      ownerOf: ({ createdBy = '' }) => createdBy,
+    }),
     withLock,
     onError: (error) => log.warn({ err: error }, 'the last use of an ingest key was not stored'),
   }),

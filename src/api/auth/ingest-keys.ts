@@ -18,10 +18,15 @@ export const IngestKeyDoc = Type.Object({
   autoRegister: Type.Boolean(),
   /** The source of records that name none; null = the default source. */
   defaultSource: Type.Union([Type.String(), Type.Null()]),
+  /** Id of the user or API token that made it; absent for those of the start. */
+  createdBy: Type.Optional(Type.String()),
 })
 export type IngestKey = Readonly<Static<typeof IngestKeyDoc>>
 
-type IngestKeyInput = Pick<IngestKey, 'name' | 'sources' | 'autoRegister' | 'defaultSource'>
+type IngestKeyInput = Pick<
+  IngestKey,
+  'name' | 'sources' | 'autoRegister' | 'defaultSource' | 'createdBy'
+>
 
 type NewIngestKey = NewKey<IngestKey>
 
@@ -30,6 +35,7 @@ interface IngestKeyDeps extends KeyDeps<IngestKey> {
 }
 
 export interface IngestKeys {
+  /** @throws AppError overloaded */
   readonly create: (input: IngestKeyInput) => Promise<NewIngestKey>
   readonly list: () => readonly IngestKey[]
   /** @param name a key's name or the first characters that lists show; '' = the oldest key. @returns null when there is none */

@@ -24,7 +24,7 @@ export interface OutsideUsers {
    * earlier sessions.
    *
    * @throws AppError role_missing, which ends the user's sessions too, account_disabled,
-   * email_conflict, oidc_failed
+   * email_conflict, overloaded, oidc_failed
    */
   readonly admit: (identity: Identity) => Promise<User>
 }

@@ -26,6 +26,8 @@ export const UserDoc = Type.Object({
     Type.Object({ provider: Type.String(), issuer: Type.String(), subject: Type.String() }),
   ),
   createdAtMs: Type.Number(),
+  /** Id of the user who created it; absent for the first one and for users of a provider. */
+  createdBy: Type.Optional(Type.String()),
   lastLoginAtMs: Type.Union([Type.Number(), Type.Null()]),
   secondFactor: Type.Optional(
     Type.Object({

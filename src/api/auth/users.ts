@@ -71,7 +71,7 @@ export interface Users {
   readonly list: () => readonly User[]
   /** Users read their own record, admins every one. @throws AppError forbidden, not_found */
   readonly read: (actor: Actor, id: string) => User
-  /** @throws AppError forbidden, email_conflict, validation_error */
+  /** @throws AppError forbidden, email_conflict, overloaded, validation_error */
   readonly create: (actor: Actor, input: UserInput) => Promise<User>
   /** @throws AppError forbidden, not_found, email_conflict, last_superadmin, validation_error */
   readonly patch: (actor: Actor, id: string, patch: UserPatch) => Promise<User>
@@ -152,6 +152,7 @@ type Alone = <T>(work: () => Promise<T>) => Promise<T>
 interface Credentials {
   readonly passwordHash: string
   readonly temporaryUntilMs: number | null
+  readonly createdBy?: string
 }
 
 interface Roster {
@@ -246,7 +247,8 @@ function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
       checkEmail(email)
       await checkPassword(password, email)
       const passwordHash = await passwords.hash(password)
-      const credentials = { passwordHash, temporaryUntilMs: untilMs(isTemporary) }
+      const temporaryUntilMs = untilMs(isTemporary)
+      const credentials = { passwordHash, temporaryUntilMs, createdBy: actor.userId }
       return alone(() => roster.insert(email, role, credentials))
     },
     patch: (actor, id, { email: text, isActive }) =>

@@ -99,11 +99,11 @@ export const applicationRoutes = [
     ),
     reply: ApplicationSchema,
     status: 201,
-    errors: ['application_name_conflict', 'dependency_unavailable'],
-    handle: async ({ body }, services) => {
+    errors: ['application_name_conflict', 'overloaded', 'dependency_unavailable'],
+    handle: async ({ body, principal }, services) => {
       const { name, environment = '', hosts = [], retention_days: retentionDays = null } = body
       checkRetention(retentionDays, services)
-      const fields = { name, environment, hosts, retentionDays }
+      const fields = { name, environment, hosts, retentionDays, createdBy: principal.userId }
       return await view(await services.applications.create(fields), services)
     },
   }),

@@ -84,8 +84,8 @@ export const ingestKeyRoutes = [
     }),
     reply: Type.Object({ ...FIELDS, key: Type.String() }),
     status: 201,
-    errors: ['dependency_unavailable'],
-    handle: async ({ body }, services) => {
+    errors: ['overloaded', 'dependency_unavailable'],
+    handle: async ({ body, principal }, services) => {
       const { name, sources = null, auto_register: autoRegister = true } = body
       const defaultSource = body.default_source ?? sources?.[0] ?? null
       if (defaultSource !== null && sources?.includes(defaultSource) === false)
@@ -97,6 +97,7 @@ export const ingestKeyRoutes = [
         sources,
         autoRegister,
         defaultSource,
+        createdBy: principal.userId,
       })
       return { ...toView(stored), key }
     },

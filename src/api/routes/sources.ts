@@ -284,7 +284,7 @@ export const sourceRoutes = [
     ),
     reply: SourceSchema,
     status: 201,
-    errors: ['source_already_exists', 'not_found', 'dependency_unavailable'],
+    errors: ['source_already_exists', 'not_found', 'overloaded', 'dependency_unavailable'],
     handle: ({ body }, services) => create(body, services),
   }),
   route({

@@ -32,6 +32,7 @@ function setUp(limits = { maxSources: 1_000, perKey: 1_000 }) {
       nextVersion: () => ++version,
       exclusive: null,
       onStored: null,
+      catchUp: async () => undefined,
     },
     { kind: 'source', parse: (doc) => doc as Source, rows: [] },
   )
