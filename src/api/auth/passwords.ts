@@ -15,9 +15,9 @@ const LANES = 1
 interface PasswordOptions {
   /** Memory of one hash in KiB. Default 19,456: with two passes the minimum of OWASP for argon2id. */
   readonly memoryKib?: number
-  /** Concurrent hashes; each occupies one of the four threads of libuv. Default 2. */
+  /** Concurrent checks; each occupies one of the four threads of libuv. Default 2. */
   readonly concurrency?: number
-  /** The most requests that wait. Default 64, about two seconds. */
+  /** The most requests that wait to check a password, and to set one. Default 64, about two seconds. */
   readonly maxWaiting?: number
 }
 
@@ -32,13 +32,15 @@ export interface Passwords {
 export function createPasswords(options: PasswordOptions = {}): Passwords {
   const { memoryKib = 19_456, concurrency = 2, maxWaiting = 64 } = options
   const settings = { memoryCost: memoryKib, timeCost: PASSES, parallelism: LANES }
-  const inTurn = createSemaphore({ atOnce: concurrency, waiting: maxWaiting, refusal: tooMany })
+  const checking = createSemaphore({ atOnce: concurrency, waiting: maxWaiting, refusal: tooMany })
+  // An admin who sets passwords without end must not keep others from logging in.
+  const setting = createSemaphore({ atOnce: 1, waiting: maxWaiting, refusal: tooMany })
   const toBytes = (password: string): Buffer => Buffer.from(password.normalize('NFC'))
   const nobody = hashOfNothing(memoryKib)
   return {
-    hash: (password) => inTurn(() => hash(toBytes(password), settings)),
+    hash: (password) => setting(() => hash(toBytes(password), settings)),
     verify: (stored, password) =>
-      inTurn(async () => {
+      checking(async () => {
         const has = stored !== null && stored !== ''
         const matches = await verify(has ? stored : nobody, toBytes(password))
         return matches && has
@@ -47,7 +49,7 @@ export function createPasswords(options: PasswordOptions = {}): Passwords {
 }
 
 const tooMany = (): AppError =>
-  new AppError('overloaded', 'too many passwords are being checked', { retryAfterS: 2 })
+  new AppError('overloaded', 'too many passwords are being checked or set', { retryAfterS: 2 })
 
 /** A hash that no password matches; checking against it takes as long as against a real one. */
 function hashOfNothing(memoryKib: number): string {

@@ -36,12 +36,27 @@ void test('an absent user costs as much CPU time as one whose password is wrong'
 
 void test('too many at once are refused as overload, and the rest is served', async (t) => {
   const passwords = createPasswords({ memoryKib: 64, concurrency: 2, maxWaiting: 3 })
-  const results = await Promise.allSettled(Array.from({ length: 9 }, () => passwords.hash('x')))
-  t.equal(results.filter((r) => r.status === 'fulfilled').length, 5)
-  for (const result of results) {
-    if (result.status === 'rejected') t.match(result.reason, { code: 'overloaded', status: 429 })
+  const stored = await passwords.hash('y')
+  const works: readonly (readonly [work: () => Promise<unknown>, served: number])[] = [
+    [() => passwords.hash('x'), 4],
+    [() => passwords.verify(stored, 'x'), 5],
+  ]
+  for (const [work, served] of works) {
+    const results = await Promise.allSettled(Array.from({ length: 9 }, work))
+    t.equal(results.filter((r) => r.status === 'fulfilled').length, served)
+    for (const result of results) {
+      if (result.status === 'rejected') t.match(result.reason, { code: 'overloaded', status: 429 })
+    }
   }
   t.equal(await passwords.verify(await passwords.hash('y'), 'y'), true, 'free again')
+})
+
+void test('who sets passwords without end keeps nobody from logging in', async (t) => {
+  const passwords = createPasswords({ memoryKib: 64, maxWaiting: 3 })
+  const stored = await passwords.hash('y')
+  const flood = Promise.allSettled(Array.from({ length: 50 }, () => passwords.hash('x')))
+  t.equal(await passwords.verify(stored, 'y'), true)
+  t.ok((await flood).some(({ status }) => status === 'rejected'))
 })
 
 const badPassword = {
