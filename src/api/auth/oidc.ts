@@ -14,7 +14,7 @@ import type { State } from '../../coordination/state.js'
 import type { Seal } from '../../coordination/seal.js'
 import { AppError } from '../../model/errors.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
-import { HOUR_MS } from '../../model/time.js'
+import { HOUR_MS, MINUTE_MS } from '../../model/time.js'
 import type { OidcProvider } from '../../settings/providers.js'
 import type { Log } from '../../telemetry/log.js'
 
@@ -64,11 +64,17 @@ export interface OidcDeps {
 }
 
 export const TRANSACTION_S = 600
+/** How long an answer that was used is remembered, which is longer than it is valid. */
+const USED_MS = 2 * TRANSACTION_S * 1000
 const DISCOVERED_MS = HOUR_MS
-const TIMEOUT_S = 10
+/** After a failed login they are read again, at most once in this time. */
+const DOUBTED_MS = MINUTE_MS
+/** Of each reply. A login has four at most, and half a minute in all. */
+const TIMEOUT_S = 7
 /** The allowed difference between the clocks of the provider and this machine. */
 const SKEW_S = 60
 const MAX_REPLY_BYTES = 1024 * 1024
+const MAX_SUBJECT = 255
 const CONTEXT = 'oidc'
 
 interface Transaction {
@@ -81,7 +87,7 @@ interface Transaction {
 
 export function createOidc(deps: OidcDeps): Oidc {
   const { providers, publicUrl, seal, state, log, nowMs = Date.now } = deps
-  const configOf = createDiscovery(nowMs)
+  const discovery = createDiscovery(nowMs)
   const named = (name: string): OidcProvider => {
     const provider = providers.find((one) => one.name === name)
     if (provider !== undefined) return provider
@@ -92,6 +98,7 @@ export function createOidc(deps: OidcDeps): Oidc {
     try {
       return await work()
     } catch (error) {
+      discovery.doubt(provider)
       throw toAppError(error, provider, log)
     }
   }
@@ -100,7 +107,7 @@ export function createOidc(deps: OidcDeps): Oidc {
     pageUrl: `${publicUrl}/`,
     begin: async (name) => {
       const provider = named(name)
-      const config = await asked(provider, () => configOf(provider))
+      const config = await asked(provider, () => discovery.read(provider))
       const verifier = client.randomPKCECodeVerifier()
       const transaction: Transaction = {
         provider: name,
@@ -125,15 +132,11 @@ export function createOidc(deps: OidcDeps): Oidc {
       if (opened === null) throw failed()
       const transaction = JSON.parse(opened) as Transaction // sealed by `begin`
       if (transaction.provider !== name || transaction.endsAtMs <= nowMs()) throw failed()
-      const isFirst = await state.setIfAbsent(
-        `oidc:${transaction.state}`,
-        '1',
-        2 * TRANSACTION_S * 1000,
-      )
+      const isFirst = await state.setIfAbsent(`oidc:${transaction.state}`, '1', USED_MS)
       if (!isFirst) throw failed()
       return await asked(provider, async () => {
-        const config = await configOf(provider)
         const url = new URL(`${redirectUri(name)}?${queryText}`)
+        const config = await discovery.read(provider)
         return toIdentity(provider, await claimsOf(config, url, transaction))
       })
     },
@@ -155,8 +158,8 @@ async function claimsOf(
     idTokenExpected: true,
   })
   const claims = tokens.claims()
-  // Without this check, all users without a subject would be the same user.
-  if (claims === undefined || claims.sub === '') throw failed()
+  // Without a subject, all users would be the same one. The standard limits its length.
+  if (claims === undefined || claims.sub === '' || claims.sub.length > MAX_SUBJECT) throw failed()
   if (config.serverMetadata().userinfo_endpoint === undefined) return claims
   const more = await client.fetchUserInfo(config, tokens.access_token, claims.sub)
   return { ...more, ...claims }
@@ -208,19 +211,26 @@ function claimAt(claims: Readonly<Record<string, unknown>>, path: string): unkno
   }, claims)
 }
 
-/** Reads discovery documents on first use and again after an hour, because keys and addresses change. */
+/** Reads discovery documents on first use, after a failed login and after an hour, because keys and addresses change. */
 function createDiscovery(nowMs: () => number) {
   const known = new Map<
     string,
     { readonly atMs: number; readonly config: Promise<client.Configuration> }
   >()
-  return (provider: OidcProvider): Promise<client.Configuration> => {
-    const found = known.get(provider.name)
-    if (found !== undefined && nowMs() - found.atMs < DISCOVERED_MS) return found.config
-    const config = discover(provider)
-    known.set(provider.name, { atMs: nowMs(), config })
-    config.catch(() => known.delete(provider.name))
-    return config
+  const ageMs = (name: string): number => nowMs() - (known.get(name)?.atMs ?? -Infinity)
+  return {
+    read: (provider: OidcProvider): Promise<client.Configuration> => {
+      const found = known.get(provider.name)
+      if (found !== undefined && ageMs(provider.name) < DISCOVERED_MS) return found.config
+      const config = discover(provider)
+      known.set(provider.name, { atMs: nowMs(), config })
+      config.catch(() => known.delete(provider.name))
+      return config
+    },
+    /** Called when a provider did not do what its document says. */
+    doubt: ({ name }: OidcProvider): void => {
+      if (ageMs(name) >= DOUBTED_MS) known.delete(name)
+    },
   }
 }
 
