@@ -70,8 +70,14 @@ export const MAX_REPLAYED = 10_000
 const MAX_READ = 100_000
 /** The longest time of a replay, half of what a call may take; the next call continues. */
 const MAX_MS = MINUTE_MS
-/** The most dead letters in memory at once; each has up to 64 KiB. */
-const CHUNK = 250
+/** The dead letters that are read at once; each has up to 64 KiB. */
+const PAGE = 250
+/**
+ * Dead letters are submitted together up to these limits. ClickHouse deletes them with a mutation or
+ * two, whose time hardly depends on their number.
+ */
+const CHUNK = 2_500
+const CHUNK_BYTES = 16 * 1024 * 1024
 /** The bytes of a record that a dead letter keeps; a longer record is truncated, possibly within a character. */
 const RAW_BYTES = 64 * 1024
 const MAX_CHARACTER_BYTES = 4
@@ -104,8 +110,13 @@ class Tally {
   skipped = 0
   readonly #endMs = performance.now() + MAX_MS
 
+  /** How many may be submitted yet. */
+  get left(): number {
+    return MAX_REPLAYED - this.replayed - this.failed
+  }
+
   get isFull(): boolean {
-    const isMuch = this.replayed + this.failed >= MAX_REPLAYED || this.read >= MAX_READ
+    const isMuch = this.left <= 0 || this.read >= MAX_READ
     return isMuch || performance.now() > this.#endMs
   }
 
@@ -120,15 +131,21 @@ async function replayIds(
   tally: Tally,
 ): Promise<null> {
   const distinct = [...new Set(ids)]
-  for (let from = 0; from < distinct.length; from += CHUNK) {
-    const some = distinct.slice(from, from + CHUNK)
+  let chunk: DeadLetter[] = []
+  for (let from = 0; from < distinct.length; from += PAGE) {
+    const some = distinct.slice(from, from + PAGE)
     const deadLetters = await deps.deadLetters.byIds(some)
     tally.skipped += some.length - deadLetters.length
-    const edited = deadLetters.map((one) => ({ ...one, raw: edits?.get(one.id) ?? one.raw }))
-    await replayChunk(deps, edited, tally)
+    chunk.push(...deadLetters.map((one) => ({ ...one, raw: edits?.get(one.id) ?? one.raw })))
+    if (!isWhole(chunk) && from + PAGE < distinct.length) continue
+    await replayChunk(deps, chunk, tally)
+    chunk = []
   }
   return null
 }
+
+const isWhole = (chunk: readonly DeadLetter[]): boolean =>
+  chunk.length >= CHUNK || chunk.reduce((sum, { raw }) => sum + raw.length, 0) >= CHUNK_BYTES
 
 interface Progress {
   readonly tally: Tally
@@ -142,13 +159,19 @@ async function replayAll(
 ): Promise<DeadLetterPosition | null> {
   let { after } = query
   // Pages move towards older dead letters; those that are rejected again are newer and are not read.
-  while (!tally.isFull) {
+  let chunk: DeadLetter[] = []
+  // What was read is submitted, because the next call begins after it.
+  while (chunk.length > 0 || !tally.isFull) {
     signal.throwIfAborted()
-    const deadLetters = await deps.deadLetters.page({ ...query, after, limit: CHUNK })
-    await replayChunk(deps, deadLetters, tally)
-    const last = deadLetters.at(-1)
-    if (last === undefined || deadLetters.length < CHUNK) return null
-    after = { receivedAtMs: last.receivedAtMs, id: last.id }
+    const page = await deps.deadLetters.page({ ...query, after, limit: PAGE })
+    chunk.push(...page)
+    const last = page.at(-1)
+    if (last !== undefined) after = { receivedAtMs: last.receivedAtMs, id: last.id }
+    const isLast = page.length < PAGE
+    if (!isLast && !isWhole(chunk) && chunk.length < tally.left) continue
+    await replayChunk(deps, chunk, tally)
+    chunk = []
+    if (isLast) return null
   }
   return after
 }

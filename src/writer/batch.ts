@@ -165,3 +165,19 @@ export async function orphansOf(
   const stored = await storedAmong([...repeated])
   return [...repeated].filter((id) => !stored.has(id))
 }
+
+/** Whether a command needs a batch of its own. Replayed dead letters are deleted after the rows of any batch. */
+export const standsAlone = (command: LogRecord['command']): boolean =>
+  command !== null && command.kind !== 'delete-dead-letters'
+
+/** The commands of records with their numbers; the replayed dead letters of all records are deleted at once. */
+export function commandsOf(records: readonly NumberedRecord[]) {
+  const ids: number[] = []
+  const others = records.flatMap(({ seq, command }) => {
+    if (command?.kind === 'delete-dead-letters') ids.push(...command.ids)
+    return command === null || !standsAlone(command) ? [] : [{ seq, command }]
+  })
+  if (ids.length === 0) return others
+  const command = { kind: 'delete-dead-letters', ids } as const
+  return [{ seq: records[0]?.seq ?? 0, command }, ...others]
+}

@@ -1,9 +1,11 @@
 import {
+  commandsOf,
   decodeAmendment,
   encodeAmendment,
   orphansOf,
   type Batch,
   piecesOf,
+  standsAlone,
   wholeBlock,
   type NumberedRecord,
   type Piece,
@@ -102,7 +104,8 @@ interface Waiter {
  * Moves the WAL into ClickHouse, in order.
  *
  * A batch is the oldest waiting records: up to 48 MiB or 500,000 rows, sent after half a second of
- * light load. A command is a batch of its own, between the rows before it and the rows after it.
+ * light load. A command is a batch of its own, between the rows before it and the rows after it,
+ * but for the deletion of replayed dead letters: those of a batch are deleted at once, after its rows.
  * Before a batch is first sent, the WAL records which records it holds and the deduplication token
  * it is sent under. Each attempt sends the same bytes under that token, so an attempt whose reply
  * was lost counts once. After a restart the recorded batch is sent first. The batch is retried with
@@ -346,7 +349,7 @@ export class Writer {
         continue
       }
       const record = decodeRecord(payload)
-      const alone = !whole && record.command !== null
+      const alone = !whole && standsAlone(record.command)
       if (alone && records.length > 0) break
       records.push({ ...record, seq: next.seq })
       taken.bytes += next.bytes
@@ -399,8 +402,7 @@ export class Writer {
     // Rows and registrations are sent in parallel, so that no row waits for the sources of others.
     for (const result of await Promise.allSettled([rowsSent(), registered()]))
       if (result.status === 'rejected') throw result.reason
-    for (const { seq, command } of records) {
-      if (command === null) continue
+    for (const { seq, command } of commandsOf(records)) {
       const result = await this.#execute(seq, command)
       this.#results.get(recorded.to)?.(result)
       this.#results.delete(recorded.to)

@@ -93,6 +93,24 @@ void test('a command is executed between the rows before it and the rows after i
   await end(rig)
 })
 
+void test('replayed dead letters are deleted at once, after the rows of their batch', async (t) => {
+  const rig = await start(t)
+  const replayed = rowsOf(1, 2, 3).map((record, i) => ({
+    ...record,
+    command: { kind: 'delete-dead-letters' as const, ids: [10 + i, 20 + i] },
+  }))
+  await put(rig.wal, [...rowsOf(8), ...replayed, ...rowsOf(9)])
+  rig.writer.start()
+  await rig.writer.flush(5)
+  t.same(
+    rig.target.calls.map((call) => call.split(' ').slice(0, 2).join(' ')),
+    ['insert landing', 'execute delete-dead-letters'],
+  )
+  t.same(rig.target.commands, [{ kind: 'delete-dead-letters', ids: [10, 20, 11, 21, 12, 22] }])
+  t.same(ids(rig.target), [8n, 1n, 2n, 3n, 9n])
+  await end(rig)
+})
+
 void test('templates are stored before the rows that name them, and rows wait for no source', async (t) => {
   const rig = await start(t)
   const registration = {
