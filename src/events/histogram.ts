@@ -90,7 +90,10 @@ export function createHistogram({ store, counter, bounded }: Counting) {
           counter.countBy(range, asked, options),
           isApart ? counter.events(range, options) : null,
         ])
-        return { counts, events: events ?? counts.events ?? 0 }
+        return {
+          counts,
+          events: events ?? counts.events ?? (await counter.events(range, options)),
+        }
       },
     )
     const { total, values, answeredFrom } = answer.counts

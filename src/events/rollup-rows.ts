@@ -7,7 +7,8 @@
  *   severity.
  *
  * They answer exactly what names sources, templates, and either severities or priorities, and counts by one of these or by host.
- * The ends of a range that the rollups have no step for (parts of a second, or of an hour) are counted from its events.
+ * The ends of a range that the rollups have no step for (parts of a second, or of an hour) are counted from the events, to add or
+ * to subtract.
  *
  * Events are dropped sooner than rollups. For the oldest days, of which some events may be dropped, the rollups would count more
  * than a list shows. These days are counted from the events that are left.
@@ -15,7 +16,7 @@
 
 import { statement, type Statement } from '../clickhouse/statement.js'
 import { PRIORITIES, SEVERITIES } from '../model/event.js'
-import { HOUR_S, SECOND_MS } from '../model/time.js'
+import { HOUR_MS, HOUR_S, SECOND_MS } from '../model/time.js'
 import type { BuiltinField, Field } from '../query/ast.js'
 import type { Condition } from './bind.js'
 import type { EventFilter } from './filter.js'
@@ -103,24 +104,17 @@ export function rollupRows(
   by: RolledUpSince,
 ): Condition | null {
   if (by.counted === 'events') return rolledUpEvents(question, by)
-  const { filter, fromMs, toMs } = question
-  const isSeries = rollup === 'series'
-  const areSecondsCut = isSeries && by.keptMs <= fromMs
-  const stepMs = ROLLUPS[rollup].stepS * SECOND_MS
-  const firstMs = Math.ceil(Math.max(fromMs, by.keptMs) / stepMs) * stepMs
-  // A range may end within a second. The second is counted whole, and the rest of it is subtracted.
-  const whole = areSecondsCut ? Math.ceil(toMs / stepMs) : Math.floor(toMs / stepMs)
-  const lastMs = Math.min(whole * stepMs, END_MS)
-  if (firstMs >= lastMs) return null
+  const { filter } = question
+  const whole =
+    rollup === 'series' ? seriesSteps(question, by.keptMs) : hourSteps(question, by.keptMs)
+  if (whole === null) return null
+  const { firstMs, lastMs, statement: ends } = whole
   const key = by.field === null ? NO_VALUE : fieldKey(by.field, 'field_')
-  const first = { fromMs, toMs: firstMs }
-  const rest = restOf(
-    question,
-    isSeries ? `toString(${key.sql})` : key.sql,
-    areSecondsCut
-      ? { statement: secondSql, first, last: { fromMs: toMs, toMs: lastMs } }
-      : { statement: partsSql, first, last: { fromMs: lastMs, toMs } },
-  )
+  const rest = restOf(question, rollup === 'series' ? `toString(${key.sql})` : key.sql, {
+    statement: ends,
+    first: endOf(question.fromMs, firstMs),
+    last: endOf(lastMs, question.toMs),
+  })
   const parts = [
     rowsOf(rollup, filter, { ...by, firstS: firstMs / SECOND_MS, lastS: lastMs / SECOND_MS }),
     ...(rest === null ? [] : [rest]),
@@ -130,6 +124,47 @@ export function rollupRows(
     params: Object.assign({}, ...parts.map(({ params }) => params)),
   }
 }
+
+interface Steps {
+  readonly firstMs: number
+  /** Exclusive. */
+  readonly lastMs: number
+  /** What counts the ends of the range beside these steps. */
+  readonly statement: Statement<Params, never>
+}
+
+/** A range may end within a second. The second is counted whole, and the rest of it is subtracted. */
+function seriesSteps({ fromMs, toMs }: RangeQuestion, keptMs: number): Steps | null {
+  const areSecondsCut = keptMs <= fromMs
+  const firstMs = Math.ceil(Math.max(fromMs, keptMs) / SECOND_MS) * SECOND_MS
+  const whole = areSecondsCut ? Math.ceil(toMs / SECOND_MS) : Math.floor(toMs / SECOND_MS)
+  const lastMs = Math.min(whole * SECOND_MS, END_MS)
+  return firstMs < lastMs
+    ? { firstMs, lastMs, statement: areSecondsCut ? secondSql : partsSql }
+    : null
+}
+
+/**
+ * A range may begin or end within an hour. The hour is counted whole when most of it, up to now, is
+ * in the range, and the rest of it is subtracted.
+ *
+ * @returns null also when the events are read faster: when the ends are as long as the range
+ */
+function hourSteps({ fromMs, toMs }: RangeQuestion, keptMs: number): Steps | null {
+  const [before, after] = [hourBefore(fromMs), hourAfter(Math.max(fromMs, keptMs))]
+  const firstMs = before >= keptMs && fromMs - before < after - fromMs ? before : after
+  const [earlier, later] = [hourBefore(toMs), hourAfter(toMs)]
+  const beyondMs = Math.max(0, Math.min(later, Date.now()) - toMs)
+  const isBeyond = later <= END_MS && beyondMs < toMs - earlier
+  const lastMs = isBeyond ? later : earlier
+  const endsMs = Math.abs(firstMs - fromMs) + (isBeyond ? beyondMs : toMs - earlier)
+  return firstMs < lastMs && endsMs < toMs - fromMs
+    ? { firstMs, lastMs, statement: partsSql }
+    : null
+}
+
+const hourBefore = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS
+const hourAfter = (ms: number): number => Math.ceil(ms / HOUR_MS) * HOUR_MS
 
 function rolledUpEvents(
   question: RangeQuestion,
@@ -155,12 +190,20 @@ function rolledUpEvents(
   return { sql: `${whole}\nUNION ALL\n${rest.sql}`, params: { ...ofTemplates, ...rest.params } }
 }
 
-type Part = Pick<RangeQuestion, 'fromMs' | 'toMs'>
+/** An end of a range, to add; or to subtract, where whole steps count more than the range. */
+interface End extends Pick<RangeQuestion, 'fromMs' | 'toMs'> {
+  readonly sign: 1 | -1
+}
+
+const endOf = (startMs: number, stopMs: number): End =>
+  startMs <= stopMs
+    ? { fromMs: startMs, toMs: stopMs, sign: 1 }
+    : { fromMs: stopMs, toMs: startMs, sign: -1 }
 
 interface Rest {
   readonly statement: Statement<Params, never>
-  readonly first: Part
-  readonly last: Part
+  readonly first: End
+  readonly last: End
 }
 
 /**
@@ -181,6 +224,8 @@ function restOf(
     first_to_ms: first.toMs,
     last_from_ms: last.fromMs,
     last_to_ms: last.toMs,
+    first_sign: first.sign,
+    last_sign: last.sign,
     window_ms: windowMs,
     arrived_ms: Math.max(0, first.fromMs - windowMs - MAX_AHEAD_MS),
   }
@@ -204,10 +249,16 @@ function rowsOf(rollup: Rollup, filter: EventFilter, whole: Whole): Condition {
   if (rollup === 'hosts')
     return { sql: hostsSql.sql, params: { ...hours, severities: filter.severities ?? [] } }
   const { counted, value } = expressionsOf(filter, field)
+  // By a hash, as texts are in `event_counts`.
+  const group = field?.name === 'source' ? ', sipHash128(series.source)' : ''
   const { sql } = rollup === 'series' ? seriesSql : templatesSql
   const ids = (filter.templateIds ?? []).map(toTemplateNumber)
   return {
-    sql: sql.replace('/*counted*/', counted).replace('/*begun*/', '0').replace('/*value*/', value),
+    sql: sql
+      .replace('/*counted*/', counted)
+      .replace('/*begun*/', '0')
+      .replace('/*value*/', value)
+      .replace('/*group*/', group),
     params:
       rollup === 'series'
         ? { ...partsOf(firstS, lastS, stepS), sources }

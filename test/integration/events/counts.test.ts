@@ -546,7 +546,9 @@ void test('whatever counts, counts the same', async (t) => {
 function examplesOf(events: readonly CountedEvent[]): readonly QuestionOf[] {
   const base = { top: 3, buckets: 60, stepS: 600, limit: 150, order: 'asc' } as const
   const more = { ...base, by: [], counted: 'occurrences' as const, keptMs: null }
+  // Of the hours at the ends, the smaller parts are outside of the first range and inside of the second.
   const broken = [FROM_MS + 123_456, END_MS - 654_321] as const
+  const inner = [FROM_MS + 2_345_678, END_MS - 2_654_321] as const
   const whole = [FROM_MS, END_MS] as const
   const repeated = events.find(
     ({ tsMs, occurrences }) => (occurrences.at(-1)?.atMs ?? 0) > tsMs + 2000,
@@ -570,7 +572,13 @@ function examplesOf(events: readonly CountedEvent[]): readonly QuestionOf[] {
       })),
     ),
     ...cut.map((range) => ({ ...more, line: '', range, field: 'severity' as const, keptMs })),
-    { ...more, line: 'severity>=warning', range: broken, field: 'host', buckets: 1 },
+    ...[broken, inner].map((range) => ({
+      ...more,
+      line: 'severity>=warning',
+      range,
+      field: 'host' as const,
+      buckets: 1,
+    })),
     { ...more, line: `template:${events[0]?.templateId}`, range: whole, field: 'severity' },
     { ...more, line: `id:${repeated?.id}`, range: [startMs, startMs + HOUR_MS], field: null },
   ]
