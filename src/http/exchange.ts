@@ -1,4 +1,5 @@
 import { AppError } from '../model/errors.js'
+import { whileAny, type WhileAny } from '../lib/while-any.js'
 import type { RequestBody } from './body.js'
 import type { DefaultHeaders } from './default-headers.js'
 import { JSON_ONLY, toErrorReply, toWire } from './reply.js'
@@ -41,6 +42,17 @@ export class TurnRequests {
 /** The open exchanges, unordered. Each stores its index, because a Set takes 3 % of a small request (bench/NOTES.md). */
 export class ExchangeList {
   readonly #all: Exchange[] = []
+  /** One timer for all requests; a timer for each costs more than the rest of a small request. */
+  readonly #expiry: WhileAny
+
+  /** @param everyMs how often deadlines are checked */
+  constructor(everyMs: number) {
+    this.#expiry = whileAny({
+      everyMs,
+      any: () => this.size > 0,
+      work: () => this.#expire(performance.now()),
+    })
+  }
 
   get size(): number {
     return this.#all.length
@@ -49,6 +61,7 @@ export class ExchangeList {
   add(exchange: Exchange): void {
     exchange.place = this.#all.length
     this.#all.push(exchange)
+    this.#expiry.begin()
   }
 
   delete(exchange: Exchange): void {
@@ -59,8 +72,12 @@ export class ExchangeList {
   }
 
   /** Iterates from the end, because an exchange that ends is replaced by the last one. */
-  expire(nowMs: number): void {
+  #expire(nowMs: number): void {
     for (let place = this.#all.length - 1; place >= 0; place--) this.#all[place]?.expire(nowMs)
+  }
+
+  close(): void {
+    this.#expiry.end()
   }
 }
 

@@ -118,12 +118,10 @@ export function createServer(options: ServerOptions): HttpServer {
   const { addon } = options.uws
   const server = assemble(options, addon.App())
   const mounted = mountAll(server, options)
-  let sweep: NodeJS.Timeout | null = null
   let listening: UwsListenSocket | null = null
   return {
     listen() {
       listening = listenOn(server.app, options)
-      sweep = startSweep(server.exchanges.inFlight, server.limits)
       server.port = addon.us_socket_local_port(listening)
       return server.port
     },
@@ -133,7 +131,7 @@ export function createServer(options: ServerOptions): HttpServer {
       listening = null
       for (const socket of mounted) socket.close()
       await drained(server, deadlineMs)
-      if (sweep !== null) clearInterval(sweep)
+      server.exchanges.inFlight.close()
       server.app.close()
     },
   }
@@ -142,6 +140,7 @@ export function createServer(options: ServerOptions): HttpServer {
 function assemble(options: ServerOptions, app: UwsApp): Server {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const { bodyTimeoutMs, handlerTimeoutMs, stallTimeoutMs, maxBodyBytesInFlight } = limits
+  const shortestMs = Math.min(bodyTimeoutMs, handlerTimeoutMs, stallTimeoutMs)
   const memory = { buffers: options.buffers ?? new BufferPool(0), slab: new BodySlab() }
   return {
     app,
@@ -157,7 +156,7 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
     port: 0,
     exchanges: {
       log: options.log,
-      inFlight: new ExchangeList(),
+      inFlight: new ExchangeList(Math.min(Math.max(shortestMs / 4, 20), 1000)),
       headers: createDefaultHeaders(options.https ?? false),
       bodyTimeoutMs,
       handlerTimeoutMs,
@@ -434,19 +433,6 @@ function listenOn(app: UwsApp, { uws, host, port, portSetting }: ServerOptions):
   throw new Error(
     `cannot listen on ${host}:${port} (${portSetting}): the port is in use, or the address is not of this machine`,
   )
-}
-
-/** One timer for all requests; a timer for each costs more than the rest of a small request. */
-function startSweep(inFlight: ExchangeList, limits: ServerLimits): NodeJS.Timeout {
-  const shortestMs = Math.min(limits.bodyTimeoutMs, limits.handlerTimeoutMs, limits.stallTimeoutMs)
-  const timer = setInterval(
-    () => {
-      const nowMs = performance.now()
-      inFlight.expire(nowMs)
-    },
-    Math.min(Math.max(shortestMs / 4, 20), 1000),
-  )
-  return timer.unref()
 }
 
 const DRAIN_POLL_MS = 20

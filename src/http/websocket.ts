@@ -1,3 +1,4 @@
+import { whileAny, type WhileAny } from '../lib/while-any.js'
 import { AppError } from '../model/errors.js'
 import { formatAddress } from './address.js'
 import type { ClientAddress } from './address.js'
@@ -121,6 +122,7 @@ interface Hub<User> {
   readonly connections: Set<LiveConnection<User>>
   readonly byUser: Map<string, Set<LiveConnection<User>>>
   readonly byIp: Map<string, number>
+  readonly keepalive: WhileAny
   app: UwsApp | null
   lastPublishMs: number
 }
@@ -139,6 +141,13 @@ export function createWebSocketHub<User>(options: WebSocketOptions<User>): WebSo
     connections: new Set(),
     byUser: new Map(),
     byIp: new Map(),
+    keepalive: whileAny({
+      everyMs: Math.min(Math.max(limits.keepaliveMs / 8, 20), 1000),
+      any: () => hub.connections.size > 0,
+      work: () => {
+        for (const connection of hub.connections) keepAlive(hub, connection)
+      },
+    }),
     app: null,
     lastPublishMs: 0,
   }
@@ -179,10 +188,9 @@ function closeAll<User>(
 function mount<User>(hub: Hub<User>, app: UwsApp, server: WebSocketServer): MountedWebSocket {
   hub.app = app
   app.ws<Upgraded<User>>(hub.options.path, toBehavior(hub, server))
-  const timer = startKeepalive(hub)
   return {
     close() {
-      clearInterval(timer)
+      hub.keepalive.end()
       hub.app = null
       closeAll(hub.connections, GOING_AWAY, 'server is stopping')
     },
@@ -383,6 +391,7 @@ function enrol<User>(hub: Hub<User>, connection: LiveConnection<User>): void {
   hub.byUser.set(userId, own.add(connection))
   hub.byIp.set(connection.ip, (hub.byIp.get(connection.ip) ?? 0) + 1)
   hub.connections.add(connection)
+  hub.keepalive.begin()
 }
 
 function strike<User>(hub: Hub<User>, connection: LiveConnection<User>): void {
@@ -415,17 +424,6 @@ function notify<User>(hub: Hub<User>, log: ServerLog, hook: () => void): void {
   } catch (error) {
     log.error({ err: error, path: hub.options.path }, 'WebSocket hook failed')
   }
-}
-
-function startKeepalive<User>(hub: Hub<User>): NodeJS.Timeout {
-  const { keepaliveMs } = hub.limits
-  const timer = setInterval(
-    () => {
-      for (const connection of hub.connections) keepAlive(hub, connection)
-    },
-    Math.min(Math.max(keepaliveMs / 8, 20), 1000),
-  )
-  return timer.unref()
 }
 
 function keepAlive<User>(hub: Hub<User>, connection: LiveConnection<User>): void {
