@@ -15,7 +15,8 @@ import type { RetentionPolicy } from './policy.js'
  * as a whole when its day is as many days ago as its class keeps rows.
  *
  * When the retention of a source, an application or a severity changes, the partitions of the days
- * until then hold rows of another class. Once a day, and after each change, the groups of such
+ * until then hold rows of another class; so do those of the next day, while an instance that was not
+ * restarted yet stores under the earlier setting. Once a day, and after each change, the groups of such
  * partitions are read; those that are past their retention are deleted by row, and the partition is
  * dropped when nothing else is in it. Tables without classes (dead letters, and databases made
  * before 1018) are treated like this as soon as anything has another retention than RETENTION_DAYS.
@@ -24,7 +25,7 @@ import type { RetentionPolicy } from './policy.js'
 export const RetentionDoc = Type.Object({
   /** The fingerprint of the policy for new events. */
   fingerprint: Type.Union([Type.String(), Type.Null()]),
-  /** Partitions of days up to this time may hold rows of other classes; 0: none do. */
+  /** The last change of the policy; 0: none. Partitions of days before, and of the day after, may hold rows of other classes. */
   changedAtMs: Type.Number(),
   /** The end of the newest day that was dropped for the disk. */
   droppedMs: Type.Optional(Type.Number()),
@@ -115,7 +116,8 @@ export function createSweep({ policy, partitions, records, onDropped }: SweepDep
       const ageDays = (nowMs - endOf(partition)) / DAY_MS
       if (ageDays < shortest) continue
       const { keptDays, dayMs } = partition
-      const isMixed = keptDays === null ? policy.fingerprint() !== null : dayMs <= changedAtMs
+      const isMixed =
+        keptDays === null ? policy.fingerprint() !== null : dayMs <= changedAtMs + DAY_MS
       if (!isMixed) {
         if (ageDays >= policy.limited(keptDays ?? 0)) await drop(partition)
       } else if (isReadingDue && (await dropGroups(partition, ageDays))) isUnfinished = true
@@ -124,7 +126,7 @@ export function createSweep({ policy, partitions, records, onDropped }: SweepDep
   }
 }
 
-/** @returns the time until which partitions may hold rows of other classes */
+/** @returns the time of the last change of the policy */
 const createChangeNotes =
   ({ policy, records }: Pick<SweepDeps, 'policy' | 'records'>) =>
   async (nowMs: number): Promise<number> => {

@@ -1,5 +1,4 @@
 import { test } from 'tap'
-import type { Store } from '../../../src/clickhouse/client.js'
 import { migrate, readMigrations, type Migration } from '../../../src/clickhouse/migrate.js'
 import { createEntities } from '../../../src/coordination/entities.js'
 import type { Severity } from '../../../src/model/event.js'
@@ -10,6 +9,7 @@ import { createSweep, RetentionDoc, type Dropped } from '../../../src/retention/
 import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
 import { startBackend } from '../../support/cluster.js'
 import { openRig, type Rig } from '../../support/ingestion.js'
+import { mutated } from '../../support/mutated.js'
 import { bodyOf, SUBMISSION } from '../../support/pipeline.js'
 
 function filterOf(sources: readonly string[] | null) {
@@ -179,21 +179,6 @@ void test('events go when the retention of their source, application or severity
     t.same(left, { n: 16 }, 'the rollups keep the counts')
   })
 })
-
-/** Resolves when ClickHouse has deleted the rows. */
-async function mutated(store: Store): Promise<void> {
-  for (;;) {
-    const rows = await store.query(
-      {
-        name: 'test',
-        sql: 'SELECT count() AS n FROM system.mutations WHERE database = currentDatabase() AND NOT is_done',
-      },
-      {},
-    )
-    if (JSON.stringify(rows) === '[{"n":0}]') return
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-}
 
 /** The schema without retention classes, in which events had a TTL. */
 const before1018 = (): readonly Migration[] =>
