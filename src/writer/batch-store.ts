@@ -27,6 +27,10 @@ const anyOfSql = statement<
   { readonly table: string; readonly sources: readonly string[] },
   { readonly found: number }
 >('source_any_row')
+const stepsSql = statement<
+  { readonly sources: readonly string[]; readonly rows: number },
+  { readonly last: number }
+>('source_event_steps')
 /** The most ids of a query, because they are part of its URL. */
 const IDS_PER_QUERY = 5_000
 /** Every table with rows of a source. */
@@ -106,14 +110,37 @@ async function idsAmong(
  * (bench/NOTES.md).
  */
 const BY_PATCH: RequestOptions = { settings: { lightweight_delete_mode: 'lightweight_update' } }
-/** The events of sources that a patch deletes. ClickHouse reads the patch with each part until it is merged. */
-const MOST_PATCHED = 100_000
+/** The most events of sources that one patch deletes, so that ClickHouse needs little memory for it. */
+const PATCHED_AT_ONCE = 100_000
+const STEPS_MS = 120_000
+const NOT_AWAITED: RequestOptions = { settings: { mutations_sync: '0' } }
 /**
  * No query counts the repeats of an event that does not exist, so their rows may go after the answer. A deletion applies to
  * the parts that exist when it is submitted, so later rows of a source with the same name stay.
  */
 const IN_BACKGROUND: RequestOptions = { settings: { lightweight_deletes_sync: '0' } }
 const BACKGROUND_TABLES: readonly string[] = ['event_occurrences', 'repeat_arrivals']
+
+const OF_SOURCES = 'source IN {sources:Array(String)}'
+
+/**
+ * Deletes the events of sources by patches. Rewriting every part of a year takes more than a minute, and the writer waits.
+ * ClickHouse reads the patches with each part, so after many rows it merges them into the parts in the background.
+ */
+async function patchEvents(store: Store, sources: readonly string[]): Promise<void> {
+  const steps = await store.query(
+    stepsSql,
+    { sources, rows: PATCHED_AT_ONCE },
+    { timeoutMs: STEPS_MS },
+  )
+  let after = 0
+  for (const { last } of steps) {
+    const sql = `DELETE FROM events WHERE ${OF_SOURCES} AND id > {after:UInt64} AND id <= {last:UInt64}`
+    await store.change(sql, { sources, after, last }, BY_PATCH)
+    after = last
+  }
+  if (steps.length > 1) await store.change('ALTER TABLE events APPLY PATCHES', {}, NOT_AWAITED)
+}
 
 const createTaken = (store: Store): StoredBatches => ({
   later: async (token, most) => (await store.query(laterSql, { token, most }))[0]?.later ?? 0,
@@ -143,13 +170,11 @@ export function createBatchStore(store: Store): BatchStore {
     taken: createTaken(store),
     deleteSources: async (sources) => {
       const events = await countEvents(sources)
-      const isSmall = !store.isSharded && events <= MOST_PATCHED
       const deleteFrom = async (table: (typeof SOURCE_TABLES)[number]): Promise<void> => {
+        if (table === 'events' && !store.isSharded) return await patchEvents(store, sources)
         if (!(await mayHave(table, sources))) return
-        const patched = table === 'events' && isSmall ? BY_PATCH : {}
-        const options = BACKGROUND_TABLES.includes(table) ? IN_BACKGROUND : patched
-        const sql = `DELETE FROM ${table} WHERE source IN {sources:Array(String)}`
-        await store.change(sql, { sources }, options)
+        const options = BACKGROUND_TABLES.includes(table) ? IN_BACKGROUND : {}
+        await store.change(`DELETE FROM ${table} WHERE ${OF_SOURCES}`, { sources }, options)
       }
       await Promise.all(SOURCE_TABLES.map(deleteFrom))
       return events

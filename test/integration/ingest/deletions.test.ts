@@ -2,6 +2,7 @@ import { test } from 'tap'
 import { deleteByQuery } from '../../support/deletion.js'
 import { compare, messagesOf, openRig, STEPS } from '../../support/ingestion.js'
 import { eventually } from '../../support/live-service.js'
+import { mutated } from '../../support/mutated.js'
 import { bodyOf, SUBMISSION } from '../../support/pipeline.js'
 
 const ROLLUPS = [...Object.keys(STEPS), 'template_stats', 'template_totals']
@@ -105,6 +106,33 @@ void test('what is deleted is gone, and what comes later is whole', async (t) =>
         () => rig.rows(`SELECT count() AS n FROM ${table}`),
         ([row]) => row?.['n'] === 0,
       )
+  })
+
+  await t.test('a source of many events goes without making their table anew first', async (t) => {
+    const rig = await openRig(t, null)
+    await rig.send([
+      { source: 'many', message: 'one' },
+      { source: 'stays', message: 'one' },
+    ])
+    await rig.pipeline.settle()
+    // More than one patch deletes, on some days, in no order of their ids.
+    await rig.store.command(`INSERT INTO events (id, n, received_at, ts, source)
+      SELECT 1000000 + cityHash64(number) % 1000000000000 AS id, 1, now() - INTERVAL number % 4 DAY AS received_at, received_at,
+        if(number % 5 = 0, 'stays', 'many') FROM numbers(300000)`)
+    const left = async () =>
+      await rig.rows('SELECT source, count() AS n FROM events GROUP BY source ORDER BY source')
+    const stays = [{ source: 'stays', n: 60_001 }]
+    t.equal((await left()).length, 2)
+    await rig.services.deletions.deleteSources(['many'])
+    t.same(await left(), stays)
+    await rig.send([{ source: 'many', message: 'again' }])
+    await rig.pipeline.settle()
+    await mutated(rig.store)
+    t.same(await left(), [{ source: 'many', n: 1 }, ...stays], 'what came later is whole')
+    const changes = await rig.rows(`
+      SELECT command FROM system.mutations WHERE database = currentDatabase() AND table = 'events'`)
+    t.equal(changes.length, 1)
+    t.match(changes, [{ command: /APPLY PATCHES/ }])
   })
 
   await t.test('what a query deletes is gone from every table', async (t) => {
