@@ -55,7 +55,8 @@ const MAX_UNREAD_BYTES = 1024 * 1024
 interface Connection {
   readonly socket: Socket
   readonly session: Session
-  readonly network: string
+  /** Gives the place of the connection back. */
+  readonly leave: () => void
   lastMs: number
   heldBytes: number
   /** Whether the sender has used up its share of the intake. */
@@ -130,9 +131,10 @@ function openTls(
   accept: (socket: Socket) => void,
 ): Server {
   const options = { ...certificate.current(), handshakeTimeout: HANDSHAKE_MS }
-  const server = createTlsServer(options, accept)
+  const server = createTlsServer(options)
   certificate.onRenewed((files) => server.setSecureContext(files))
   listener.guardHandshakes(server)
+  server.on('secureConnection', accept)
   return server
 }
 
@@ -161,6 +163,8 @@ export function portError(
   return new Error(`port ${port} on ${host} ${reason}; choose another with ${setting}`)
 }
 
+const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
+
 /** The connections of one port. */
 class Connections {
   readonly #host: ListenerHost
@@ -170,6 +174,8 @@ class Connections {
   /** Connections with gathered records, or with a last record that may be complete. */
   readonly #busy = new Set<Connection>()
   readonly #networks = new Map<string, number>()
+  /** The connections without a session yet, by the address and port of their clients. */
+  readonly #handshakes = new Map<string, Pick<Connection, 'socket' | 'leave'>>()
   readonly #unwatch: () => void
   readonly #sweeper: NodeJS.Timeout
   #ticker: NodeJS.Timeout | null = null
@@ -193,8 +199,17 @@ class Connections {
   /** Counts handshakes as connections. A failed one is not logged as a warning. */
   guardHandshakes(server: Server): void {
     server.on('connection', (socket: Socket) => {
-      if (!this.#host.isAllowed(plainAddress(socket.remoteAddress ?? ''))) socket.destroy()
+      // A connection that was reset has no address any more.
+      if (socket.remoteAddress === undefined) return void socket.destroy()
+      const leave = this.#enter(socket)
+      if (leave === null) return
+      const key = peerOf(socket)
+      this.#handshakes.set(key, { socket, leave })
+      socket.once('close', () => {
+        if (this.#handshakes.get(key)?.socket === socket) this.#endHandshake(key)
+      })
     })
+    server.on('secureConnection', (socket: Socket) => this.#endHandshake(peerOf(socket)))
     server.on('tlsClientError', (error: Error) =>
       this.#host.log.debug({ err: error }, 'a TLS handshake failed'),
     )
@@ -202,11 +217,10 @@ class Connections {
 
   accept(socket: Socket): void {
     socket.on('error', () => socket.destroy())
+    const leave = this.#enter(socket)
+    if (leave === null) return
     const address = plainAddress(socket.remoteAddress ?? '')
     const network = networkOf(address)
-    if (this.#isClosing || !this.#host.isAllowed(address)) return void socket.destroy()
-    if (!this.#admit(network)) return this.#refuse(socket)
-    this.#networks.set(network, (this.#networks.get(network) ?? 0) + 1)
     socket.setKeepAlive(true, KEEP_ALIVE_MS)
     const session = this.#options.openSession({
       id: `${this.#options.setting} ${address} ${socket.remotePort}`,
@@ -239,7 +253,7 @@ class Connections {
     const connection: Connection = {
       socket,
       session,
-      network,
+      leave,
       lastMs,
       heldBytes: 0,
       isPaused: false,
@@ -274,6 +288,7 @@ class Connections {
   }
 
   close(): void {
+    for (const { socket } of this.#handshakes.values()) socket.destroy()
     for (const connection of this.#all) {
       this.#remove(connection)
       connection.socket.destroySoon()
@@ -322,11 +337,31 @@ class Connections {
     connection.session.end()
     this.#host.held.change(-connection.heldBytes)
     connection.heldBytes = 0
-    this.#count(-1)
-    const { network } = connection
-    const left = (this.#networks.get(network) ?? 1) - 1
-    if (left === 0) this.#networks.delete(network)
-    else this.#networks.set(network, left)
+    connection.leave()
+  }
+
+  #endHandshake(key: string): void {
+    this.#handshakes.get(key)?.leave()
+    this.#handshakes.delete(key)
+  }
+
+  /** Counts a connection. @returns a function to call once at its end; null for one that was refused and closed */
+  #enter(socket: Socket): (() => void) | null {
+    const address = plainAddress(socket.remoteAddress ?? '')
+    const network = networkOf(address)
+    const isWelcome = !this.#isClosing && this.#host.isAllowed(address)
+    if (!isWelcome || !this.#admit(network)) {
+      socket.destroy()
+      if (isWelcome) this.#warnOfLimit()
+      return null
+    }
+    this.#networks.set(network, (this.#networks.get(network) ?? 0) + 1)
+    return () => {
+      this.#count(-1)
+      const left = (this.#networks.get(network) ?? 1) - 1
+      if (left === 0) this.#networks.delete(network)
+      else this.#networks.set(network, left)
+    }
   }
 
   /** Counts a connection. When half of the places are taken, one network may have as many as are free. */
@@ -351,8 +386,7 @@ class Connections {
     return this.#host.pools.every(({ open, limit }) => open <= limit)
   }
 
-  #refuse(socket: Socket): void {
-    socket.destroy()
+  #warnOfLimit(): void {
     this.#warn({}, `${this.#options.setting} has no room for further connections (MAX_CONNECTIONS)`)
   }
 
