@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import { Type, type Static } from '@sinclair/typebox'
 
 import type { Connection } from '../../http/connection.js'
@@ -12,6 +14,7 @@ import { printQuery } from '../../query/printer.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import type { EventContext } from '../event-context.js'
 import { meaningOf, readTailLine } from '../event-question.js'
+import { createFairSemaphore } from '../semaphore.js'
 import { createUserSockets, type SocketUser, type UserSocketDeps } from '../user-sockets.js'
 import { createValidator, throwOnErrors, type FieldError } from '../validation.js'
 
@@ -34,6 +37,8 @@ const DEFAULT_ROWS = 100
 const MESSAGE_BYTES = 16_384
 /** A message has at most 256 Ki characters of rows, and is sent when nothing is buffered. */
 const BUFFERED_BYTES = 4 * 1024 * 1024
+/** The most messages of a user that wait to be read. */
+const WAITING = 1_000
 const PING_MS = 20_000
 /** The idle timeout. A slow client answers a ping only after it has read what was sent before. */
 const IDLE_S = 240
@@ -69,12 +74,18 @@ export function createTailSockets(
     return client
   }
   const read = createReader(context, cursorKey)
-  const obey = (connection: Connection<SocketUser>, message: unknown): void => {
+  const inTurn = createTurns()
+  const follow = (connection: Connection<SocketUser>, message: unknown): void => {
     const client = clientOf(connection)
+    const wanted = read(message, connection.user.sources)
+    if ('unsubscribe' in wanted) tail.unsubscribe(client, wanted.unsubscribe)
+    else tail.subscribe(client, wanted)
+  }
+  const obey = async (connection: Connection<SocketUser>, message: unknown): Promise<void> => {
     try {
-      const wanted = read(message, connection.user.sources)
-      if ('unsubscribe' in wanted) tail.unsubscribe(client, wanted.unsubscribe)
-      else tail.subscribe(client, wanted)
+      await inTurn(connection.user.userId, () => {
+        if (connection.isOpen) follow(connection, message)
+      })
     } catch (error) {
       if (!(error instanceof AppError)) throw error
       connection.send(errorMessage(idOf(message), toFault(error)))
@@ -90,14 +101,31 @@ export function createTailSockets(
       keepaliveMs: PING_MS,
       idleTimeoutS: IDLE_S,
     },
-    onOpen(connection) {
+    async onOpen(connection) {
       const message = messageOfUrl(connection.query)
-      if (message !== null) obey(connection, message)
+      if (message !== null) await obey(connection, message)
     },
     onMessage: (connection, text) => obey(connection, parseMessage(text)),
     onDrain: (connection) => tail.drained(clientOf(connection)),
     onClose: (connection) => tail.closed(clientOf(connection)),
   })
+}
+
+/**
+ * Reading a query may take a millisecond. So each iteration of the event loop reads one, and users
+ * take turns, however many connections they have.
+ */
+function createTurns(): (userId: string, work: () => void) => Promise<void> {
+  const refusal = (): Error => new AppError('overloaded', 'too many messages of this user wait')
+  const inTurn = createFairSemaphore({ atOnce: 1, perKey: 1, waitingPerKey: WAITING, refusal })
+  return (userId, work) =>
+    inTurn(userId, async () => {
+      try {
+        work()
+      } finally {
+        await nextTurn()
+      }
+    })
 }
 
 /** The subscription of `/ws/tail?q=…&max=…`; null for a URL without one. */
