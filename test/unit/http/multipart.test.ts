@@ -73,3 +73,34 @@ t.test('a form that is malformed, truncated or beyond a limit is refused whole',
   const large = `Content-Disposition: form-data; name="f"; filename="x"\r\n\r\n${'x'.repeat(1001)}`
   t.throws(() => parse(body([large])), { code: 'file_too_large' })
 })
+
+t.test('the parser gets no form with more parts than the limit, whatever they are', (t) => {
+  let most = 0
+  const getParts: typeof uws.addon.getParts = (bytes, type) => {
+    const parts = uws.addon.getParts(bytes, type)
+    most = Math.max(most, parts?.length ?? 0)
+    return parts
+  }
+  const watched = { ...uws, addon: { ...uws.addon, getParts } }
+  const contents = ['', '\r\n', '\r\n\r\n', 'A: b\r\n\r\n', field('a', ''), field('a', 'b')]
+  fc.assert(
+    fc.property(
+      fc.constantFrom('X', 'XyZ', 'x'.repeat(70)),
+      fc.array(fc.constantFrom(...contents), { minLength: 1, maxLength: 12 }),
+      fc.constantFrom(1, 3, 500),
+      (boundary, parts, times) => {
+        const sent = Array.from({ length: times }, () => parts).flat()
+        const text = sent.map((part) => `--${boundary}\r\n${part}\r\n`).join('')
+        const bytes = new Uint8Array(Buffer.from(`${text}--${boundary}--\r\n`))
+        const type = `multipart/form-data; boundary=${boundary}`
+        const parse = () => parseMultipart(watched, bytes, type, LIMITS)
+        if (sent.length <= LIMITS.parts) return true
+        t.throws(parse, { code: 'validation_error' })
+        return most <= LIMITS.parts
+      },
+    ),
+    { numRuns: 50 },
+  )
+  t.ok(most <= LIMITS.parts)
+  t.end()
+})
