@@ -123,7 +123,8 @@ void test('what is deleted is gone, and what comes later is whole', async (t) =>
       await rig.rows('SELECT source, count() AS n FROM events GROUP BY source ORDER BY source')
     const stays = [{ source: 'stays', n: 60_001 }]
     t.equal((await left()).length, 2)
-    await rig.services.deletions.deleteSources(['many'])
+    const deleted = await rig.services.deletions.deleteSources(['many'])
+    t.equal(deleted.events, 240_001)
     t.same(await left(), stays)
     await rig.send([{ source: 'many', message: 'again' }])
     await rig.pipeline.settle()
