@@ -51,16 +51,18 @@ const given = (value: string | undefined): string =>
   value === undefined || value === '-' ? '' : value
 
 /** The names that the fields of the W3C have in other access logs. */
-const W3C_TAGS: Readonly<Partial<Record<string, string>>> = {
-  'c-ip': 'ip',
-  'cs-username': 'user',
-  'cs-method': 'method',
-  'cs-uri-stem': 'path',
-  'sc-status': 'status',
-  'sc-bytes': 'bytes',
-  'cs(Referer)': 'referrer',
-  'cs(User-Agent)': 'agent',
-}
+const W3C_TAGS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'c-ip': 'ip',
+    'cs-username': 'user',
+    'cs-method': 'method',
+    'cs-uri-stem': 'path',
+    'sc-status': 'status',
+    'sc-bytes': 'bytes',
+    'cs(Referer)': 'referrer',
+    'cs(User-Agent)': 'agent',
+  }),
+)
 
 /** The fields of a W3C log, by the line `#Fields:` before its rows. */
 export class W3cFields {
@@ -92,7 +94,7 @@ export class W3cFields {
       const value = given(cells[i])
       const isNumber = (name === 'sc-status' || name === 'sc-bytes') && /^\d{1,15}$/.test(value)
       if (name !== 'date' && name !== 'time')
-        at.tags.add(W3C_TAGS[name] ?? name, isNumber ? Number(value) : value)
+        at.tags.add(W3C_TAGS.get(name) ?? name, isNumber ? Number(value) : value)
     })
     return true
   }

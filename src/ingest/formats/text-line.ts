@@ -162,17 +162,17 @@ function refineStructuredData(draft: Draft, tags: TagCollector): void {
 }
 
 /** The parameters that are no tags, by their compared names. */
-const ID_PARAMS: Readonly<Partial<Record<string, 'traceId' | 'spanId'>>> = {
-  traceid: 'traceId',
-  spanid: 'spanId',
-}
+const ID_PARAMS: ReadonlyMap<string, 'traceId' | 'spanId'> = new Map([
+  ['traceid', 'traceId'],
+  ['spanid', 'spanId'],
+])
 
 function addParams(params: string, draft: Draft, found: Map<string, string[]>): void {
   const param = / ([^\s="\]]{1,64})="((?:[^"\\\]]|\\.){0,4096})"/g
   let left = MAX_PARAMS
   for (const [, name = '', value = ''] of params.matchAll(param)) {
     const text = value.replace(/\\(["\\\]])/g, '$1')
-    const field = ID_PARAMS[comparedName(name)]
+    const field = ID_PARAMS.get(comparedName(name))
     if (field !== undefined && draft[field] === '' && text.length <= MAX_CHARS.trace_id)
       draft[field] = text
     else if (text !== '') found.set(name, [...(found.get(name) ?? []), text])

@@ -89,17 +89,17 @@ function leefFields(text: string, named = ''): Fields {
     ])
 }
 
-const WORDS: Readonly<Partial<Record<string, Severity>>> = {
-  low: 'INFO',
-  medium: 'WARNING',
-  high: 'ERROR',
-  'very-high': 'CRITICAL',
-}
+const WORDS: ReadonlyMap<string, Severity> = new Map([
+  ['low', 'INFO'],
+  ['medium', 'WARNING'],
+  ['high', 'ERROR'],
+  ['very-high', 'CRITICAL'],
+])
 
 /** From 0 to 10, or a word. */
 function severityOf(text: string): Severity | null {
   const word = text.trim().toLowerCase()
-  if (!/^\d{1,2}$/.test(word)) return WORDS[word] ?? null
+  if (!/^\d{1,2}$/.test(word)) return WORDS.get(word) ?? null
   const number = Number(word)
   if (number <= 3) return 'INFO'
   if (number <= 6) return 'WARNING'

@@ -206,6 +206,10 @@ void test('rows of W3C logs (IIS, CloudFront) have the fields that a line before
   t.match((await decode(tabbed)).events, [
     { severity: 'WARNING', tags: { bytes: 392, path: '/a b', status: 403 } },
   ])
+  const odd = await decode(
+    lines('#Fields: date time constructor toString', '2026-11-21 09:28:19 a b'),
+  )
+  t.same(odd.events[0]?.tags, { constructor: 'a', toString: 'b' }, 'names that every object has')
   const script = await decode(lines('#!/bin/sh', '# Fields: none', 'echo'))
   t.equal(script.events.length, 3, 'comments of other files are lines')
 })
@@ -220,6 +224,8 @@ void test('CEF and LEEF, alone and in syslog lines', async (t) => {
     ['Low', 'INFO'],
     ['Very-High', 'CRITICAL'],
     ['Unknown', null],
+    ['constructor', null],
+    ['toString', null],
   ] as const) {
     const line = cef.replace('SEVERITY', word)
     const { events, messages } = await decode(line)
