@@ -280,7 +280,7 @@ export function writeMessage(pattern: string, random: Random): string {
   return pattern.replaceAll(/<([a-z0-9]+)>/g, (_, name: string) => valueNamed(name)(random))
 }
 
-const isValueName = (name: string): name is keyof typeof VALUES => name in VALUES
+const isValueName = (name: string): name is keyof typeof VALUES => Object.hasOwn(VALUES, name)
 
 function valueNamed(name: string): Value {
   if (!isValueName(name)) throw new Error(`bug: no value is called <${name}>`)

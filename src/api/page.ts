@@ -45,7 +45,7 @@ const CODINGS = [
  */
 export function createPageRoutes(): HttpRoute[] {
   const names = readdirSync(FOLDER).filter(
-    (name) => name !== 'index.html' && extname(name) in TYPES,
+    (name) => name !== 'index.html' && Object.hasOwn(TYPES, extname(name)),
   )
   const page = fileReply('index.html', 'no-cache')
   return [

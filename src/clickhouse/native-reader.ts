@@ -335,7 +335,7 @@ function toNumbers(type: string, bytes: Buffer): Numbers {
   return new NUMBERS[type](copyOf(bytes))
 }
 
-const isNumberType = (type: string): type is keyof typeof NUMBERS => type in NUMBERS
+const isNumberType = (type: string): type is keyof typeof NUMBERS => Object.hasOwn(NUMBERS, type)
 
 const isOfKind = <K extends Data['kind']>(
   data: Data,

@@ -50,7 +50,8 @@ const OPERATOR = /:|[<>]=?/y
 /** Whether a text is a keyword, such as `OR`. */
 export const isKeyword = (text: string): text is keyof typeof KEYWORDS =>
   Object.hasOwn(KEYWORDS, text)
-const isPunctuation = (text: string): text is keyof typeof PUNCTUATION => text in PUNCTUATION
+const isPunctuation = (text: string): text is keyof typeof PUNCTUATION =>
+  Object.hasOwn(PUNCTUATION, text)
 /** @param char one character, '' at the end of the line */
 const isBlank = (char: string): boolean => char === '' || BLANK.test(char)
 

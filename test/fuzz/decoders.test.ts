@@ -89,7 +89,7 @@ t.test('whatever reads bytes from outside is tried by a target', { timeout: 0 },
     for (const { name, seeds, check } of TARGETS)
       for (const seed of [...seeds, ...readCorpus(name)]) await check(Buffer.from(seed))
   })
-  const isTried = (name: string): boolean => run.has(name) || name in ELSEWHERE
+  const isTried = (name: string): boolean => run.has(name) || Object.hasOwn(ELSEWHERE, name)
   t.same(
     readers.filter((name) => !isTried(name)),
     [],

@@ -219,6 +219,21 @@ void test('signals of tests name a process', async (t) => {
   t.same(senders, ['support/signals.ts'], '0 would be whoever runs the tests')
 })
 
+void test('no table is asked with `in`, which knows the names that every object has', async (t) => {
+  const files = ['src', 'test', 'bench'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => /\.tsx?$/.test(file))
+      .map((file) => join(folder, file)),
+  )
+  t.ok(files.length > 500, `${files.length} files`)
+  const asking = files.filter((file) =>
+    /^[^'"`*\n]*[\w)\]] in [A-Z][A-Z_]+\b/m.test(
+      readFileSync(join(root, file), 'utf8').replaceAll(/\/\/.*|\/\*[^]*?\*\//g, ''),
+    ),
+  )
+  t.same(asking, [], 'Object.hasOwn does not know `constructor`')
+})
+
 void test('no line of the log has a field twice', async (t) => {
   const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
   const calls = files

@@ -57,7 +57,7 @@ const EXAMPLE = {
 export const EventItem = Type.Object(LIST_FIELDS, { title: 'Event', examples: [EXAMPLE] })
 
 export const LIST_FIELD_NAMES = Object.keys(LIST_FIELDS).filter(
-  (name): name is keyof typeof LIST_FIELDS => name in LIST_FIELDS,
+  (name): name is keyof typeof LIST_FIELDS => Object.hasOwn(LIST_FIELDS, name),
 )
 
 /** An event in a list that contains only some fields. */

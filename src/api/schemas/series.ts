@@ -4,7 +4,7 @@ import { GRANULARITIES, WINDOWS, type Window } from '../../model/window.js'
 import { Timestamp } from './event.js'
 import { PrioritySchema, SeveritySchema } from '../../model/schemas.js'
 
-const isWindow = (name: string): name is Window => name in WINDOWS
+const isWindow = (name: string): name is Window => Object.hasOwn(WINDOWS, name)
 
 export const WindowSchema = Type.Union(
   Object.keys(WINDOWS)

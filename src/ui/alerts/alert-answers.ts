@@ -110,7 +110,9 @@ const FIELD_NAMES = {
 
 /** The fields of a rule that the user sets. */
 export const fieldsOf = (rule: Rule): Fields =>
-  Object.fromEntries(Object.entries(rule).filter(([name]) => name in FIELD_NAMES)) as Fields // all of the rule's own
+  Object.fromEntries(
+    Object.entries(rule).filter(([name]) => Object.hasOwn(FIELD_NAMES, name)),
+  ) as Fields // all of the rule's own
 
 const AGAINST = { before: 'before', day: 'of a day ago', week: 'of a week ago' } as const
 

@@ -31,7 +31,7 @@ const SHOWN = {
   all: { name: 'All', params: {}, nothing: 'No alert' },
 } as const
 type Shown = keyof typeof SHOWN
-const isShown = (name: string | null): name is Shown => name !== null && name in SHOWN
+const isShown = (name: string | null): name is Shown => name !== null && Object.hasOwn(SHOWN, name)
 
 /** The firing and resolved alerts. */
 export function AlertList() {

@@ -30,7 +30,7 @@ const TEXTS = {
   runbook: { label: 'Runbook', placeholder: 'https://…' },
   note: { label: 'Note', placeholder: '' },
 } as const satisfies Record<TextName, { readonly label: string; readonly placeholder: string }>
-const NAMES = Object.keys(TEXTS).filter((name): name is TextName => name in TEXTS)
+const NAMES = Object.keys(TEXTS).filter((name): name is TextName => Object.hasOwn(TEXTS, name))
 
 /** A field without a value is left out. */
 function withText(fields: Fields, name: TextName, text: string): Fields {

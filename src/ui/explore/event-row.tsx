@@ -23,20 +23,18 @@ export const COLUMNS = [
 export const DEFAULT_COLUMNS = ['time', 'source', 'host', 'message'] as const
 export const JSON_COLUMNS = ['JSON'] as const
 
-const WIDTHS: Readonly<Record<string, string>> = {
-  time: 'max-content',
-  message: 'minmax(0, 1fr)',
-  JSON: 'minmax(0, 1fr)',
-  severity: '4.6rem',
-  priority: '4rem',
-  type: '3.6rem',
-}
+const WIDTHS: ReadonlyMap<string, string> = new Map([
+  ['time', 'var(--time-width)'],
+  ['message', 'minmax(0, 1fr)'],
+  ['JSON', 'minmax(0, 1fr)'],
+  ['severity', '4.6rem'],
+  ['priority', '4rem'],
+  ['type', '3.6rem'],
+])
 
 /** The columns of the list as CSS grid tracks. */
 export const tracksOf = (columns: readonly string[]): string =>
-  columns
-    .map((name) => (name === 'time' ? 'var(--time-width)' : (WIDTHS[name] ?? 'minmax(3rem, 8rem)')))
-    .join(' ')
+  columns.map((name) => WIDTHS.get(name) ?? 'minmax(3rem, 8rem)').join(' ')
 
 export function rowHeight(): number {
   if (wrapping.value === 'on') return density.value === 'compact' ? 60 : 66

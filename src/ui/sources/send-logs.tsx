@@ -21,7 +21,9 @@ interface Collector {
   readonly collector_port?: number
 }
 
-const names = Object.keys(SHIPPERS).filter((name): name is ShipperName => name in SHIPPERS)
+const names = Object.keys(SHIPPERS).filter((name): name is ShipperName =>
+  Object.hasOwn(SHIPPERS, name),
+)
 
 /** If the page is served with TLS, a proxy serves it, and the collector has the same name unless COLLECTOR_URL is set. */
 function addressOf({ collector_url: url, collector_port: port }: Collector): string {

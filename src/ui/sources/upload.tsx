@@ -14,15 +14,15 @@ interface UploadReply {
   readonly time_span?: { readonly from: string; readonly to: string }
 }
 
-const TYPES: Readonly<Record<string, 'csv' | 'json' | 'txt'>> = {
-  csv: 'csv',
-  tsv: 'csv',
-  json: 'json',
-  ndjson: 'json',
-  jsonl: 'json',
-}
+const TYPES: ReadonlyMap<string | undefined, 'csv' | 'json' | 'txt'> = new Map([
+  ['csv', 'csv'],
+  ['tsv', 'csv'],
+  ['json', 'json'],
+  ['ndjson', 'json'],
+  ['jsonl', 'json'],
+])
 const typeOf = ({ name }: File): string | undefined =>
-  TYPES[name.split('.').at(-1)?.toLowerCase() ?? '']
+  TYPES.get(name.split('.').at(-1)?.toLowerCase())
 const MOST_BYTES = 10_000_000
 
 const stemOf = (name: string): string =>

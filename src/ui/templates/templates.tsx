@@ -42,7 +42,8 @@ const ORDERS = {
   },
 } as const satisfies Readonly<Record<string, Order>>
 type OrderName = keyof typeof ORDERS
-const isOrder = (name: string | null): name is OrderName => name !== null && name in ORDERS
+const isOrder = (name: string | null): name is OrderName =>
+  name !== null && Object.hasOwn(ORDERS, name)
 
 /** The templates of a time range with their counts and first occurrences. */
 export function Templates() {

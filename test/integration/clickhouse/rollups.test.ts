@@ -20,7 +20,7 @@ import {
 } from '../../support/landing.js'
 import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 
-const isWindow = (name: string): name is Window => name in WINDOWS
+const isWindow = (name: string): name is Window => Object.hasOwn(WINDOWS, name)
 const WINDOW_NAMES = Object.keys(WINDOWS).filter(isWindow)
 const SOURCES = ['web', 'db', 'rare']
 const TEMPLATES = ['aaaaaaaaaaaaaaaa', 'bb00000000000001', '00000000000000cc', '000000000000dddd']

@@ -24,7 +24,7 @@ import {
 import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 
 const at = (text: string): number => Date.parse(text)
-const isWindow = (name: string): name is Window => name in WINDOWS
+const isWindow = (name: string): name is Window => Object.hasOwn(WINDOWS, name)
 const WINDOW_NAMES = Object.keys(WINDOWS).filter(isWindow)
 
 const server = await startTestServer()
