@@ -141,7 +141,7 @@ export async function answered<T>(answer: Promise<T>, { q = '', events }: AskedL
   }
 }
 
-export const REFUSED_PATTERN = 'RE2 does not know this regular expression'
+export const REFUSED_PATTERN = 'RE2 does not know this regular expression, or it is too large'
 
 /** @throws AppError validation_error */
 export function readRange({
