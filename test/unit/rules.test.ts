@@ -226,10 +226,9 @@ void test('no table is asked with `in`, which knows the names that every object 
       .map((file) => join(folder, file)),
   )
   t.ok(files.length > 500, `${files.length} files`)
+  const texts = /\/\/.*|\/\*[^]*?\*\/|'[^'\n]*'|`[^`]*`/g
   const asking = files.filter((file) =>
-    /^[^'"`*\n]*[\w)\]] in [A-Z][A-Z_]+\b/m.test(
-      readFileSync(join(root, file), 'utf8').replaceAll(/\/\/.*|\/\*[^]*?\*\//g, ''),
-    ),
+    /[\w)\]] in [A-Z][A-Z_]+\b/.test(readFileSync(join(root, file), 'utf8').replaceAll(texts, '')),
   )
   t.same(asking, [], 'Object.hasOwn does not know `constructor`')
 })
