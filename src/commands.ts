@@ -88,13 +88,15 @@ const loadBackup = async () => ({
 
 /** Exits with 1 when the trail was changed. */
 async function verifyAudit(config: Config, print: (text: string) => void): Promise<void> {
-  const { entries, chains, problems } = await requestAuditReport(config.dataDir)
+  const { entries, unchained, chains, problems } = await requestAuditReport(config.dataDir)
   for (const { writer, from, to, hash } of chains)
     print(`instance ${writer}: entries ${from} to ${to}, the last with hash ${hash}`)
   for (const problem of problems) print(`PROBLEM ${problem}`)
+  if (unchained > 0)
+    print(`${unchained} entries in no chain: of versions without chains, or inserted`)
   print(
     problems.length === 0
-      ? `${entries} entries, all in their chains`
+      ? `${entries - unchained} entries, all in their chains`
       : `${entries} entries; the trail was changed, or entries were lost`,
   )
   if (problems.length > 0) process.exitCode = 1

@@ -121,6 +121,8 @@ export function endAfterStart(
 
 export interface AuditReport {
   readonly entries: number
+  /** The entries in no chain: of versions without chains, or inserted before the first chain. */
+  readonly unchained: number
   /** The chains, each with its first and last entry that is stored. */
   readonly chains: readonly {
     readonly writer: string
@@ -159,9 +161,10 @@ export async function verifyTrail(
   const chains = new Map<string, Seen>()
   const problems: string[] = []
   const missing = new Set(known.filter(({ number }) => number > 0))
-  let entries = 0
+  let [entries, unchained] = [0, 0]
   for await (const page of pages) {
     entries += page.length
+    unchained += page.filter(({ link }) => link === null).length
     for (const record of page) problems.push(...problemsOf(record, chains, nowMs))
     for (const head of missing)
       if (page.some(({ link }) => link?.hash === head.hash)) missing.delete(head)
@@ -174,6 +177,7 @@ export async function verifyTrail(
       )
   return {
     entries,
+    unchained,
     problems: problems.slice(0, MAX_PROBLEMS),
     chains: Array.from(chains, ([writer, { from, last }]) => {
       return { writer, from, to: last.number, hash: last.hash }

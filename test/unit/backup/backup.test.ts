@@ -153,7 +153,7 @@ void test('a command reaches the service of a data directory, however long its p
     mkdirSync(dir)
     const made = { ...MADE, database: name }
     const reset = { email: 'a@b', password: 'p', isActive: true }
-    const report = { entries: 3, chains: [], problems: ['entry 2 was changed'] }
+    const report = { entries: 3, unchained: 0, chains: [], problems: ['entry 2 was changed'] }
     const close = await openControl(dir, {
       backup: async (_isOnS3, report) => {
         report('on it')

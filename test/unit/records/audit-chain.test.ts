@@ -130,9 +130,14 @@ void test('entries that have left the table by their age are not missed', async 
   )
 })
 
-void test('entries of versions without chains come before all chains', async (t) => {
+void test('entries of versions without chains come before all chains, and are counted', async (t) => {
   const old = [1, 2].map((n) => ({ ...entry(n, NOW_MS - 100 + n), link: null }))
-  t.strictSame((await verify([...old, ...written('one', 3)])).problems, [])
+  const chained = written('one', 9)
+  const report = await verify([...old, ...chained])
+  t.match(report, { entries: 11, unchained: 2, problems: [] })
+  t.match(await verify(chained), { entries: 9, unchained: 0 })
+  const late = await verify([...chained, { ...entry(100), link: null }])
+  t.match(late, { unchained: 1, problems: [/is in no chain/] })
 })
 
 void test('what could not be stored leaves no gap, and a restart continues', async (t) => {
