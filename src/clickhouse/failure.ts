@@ -152,11 +152,10 @@ export function toStoreFailure(action: string, error: unknown, timedOutMs: numbe
 
 // The driver's error is not passed on as the cause, because its text can contain rows and whole responses.
 const unavailable = (reason: string): AppError =>
-  new AppError('dependency_unavailable', textOf(reason), UNAVAILABLE)
+  new AppError('dependency_unavailable', `ClickHouse is not available for ${reason}`, UNAVAILABLE)
 const costly = (reason: string): AppError =>
-  new CostlyError('dependency_unavailable', textOf(reason), UNAVAILABLE)
+  new CostlyError('dependency_unavailable', `ClickHouse did not finish ${reason}`, UNAVAILABLE)
 
-const textOf = (reason: string): string => `ClickHouse is not available for ${reason}`
 const COLD = { details: { dependency: 'cold_storage' }, retryAfterS: 60 }
 const UNAVAILABLE = { details: { dependency: 'clickhouse' }, retryAfterS: RETRY_AFTER_S }
 

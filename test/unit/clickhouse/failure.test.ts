@@ -45,7 +45,7 @@ t.test('what S3 answered is the cause, without the names of objects', async (t) 
 t.test('a timeout says how long was waited', async (t) => {
   t.match(toStoreFailure('query x', new Error('aborted'), 5_000), {
     code: 'dependency_unavailable',
-    message: 'query x: no answer within 5000 ms',
+    message: 'ClickHouse did not finish query x: no answer within 5000 ms',
   })
 })
 
