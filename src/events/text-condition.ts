@@ -120,7 +120,7 @@ function hasWordIn(columns: readonly string[], text: string, bind: Bind): string
   return `(${[...places, `hasToken(search_words, ${word})`].join(' OR ')})`
 }
 
-/** Over many rows, positionCaseInsensitiveUTF8 misses letters of these: Greek μ for Μ, Georgian ა for Ა. */
+/** Scripts in which ClickHouse's positionCaseInsensitiveUTF8 misses letters of the other case when it reads many rows, such as μ for Μ. */
 const MISSED = /[\p{Script=Greek}\p{Script=Georgian}\p{Script=Cherokee}]/u
 
 function holds(column: string, text: string, bind: Bind): string {

@@ -1,6 +1,6 @@
 /*
  * Matchers as one line, for links and for typing: `host=web-*, zone!="a, b"`. A value in quotes is
- * a JSON string, in which a comma and a `*` are plain characters.
+ * a JSON string; a comma or a `*` within the quotes has no special meaning.
  */
 
 /** A condition on alerts: a field has a value, or does not have it. */

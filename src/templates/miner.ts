@@ -15,8 +15,8 @@ export interface MinerLimits extends ShareLimits {
 const DEFAULT_LIMITS: MinerLimits = { ...SHARE_LIMITS, evidencePerSource: 8000 }
 
 /**
- * The most rows of a template that instances overwrite because they differ. The limit ends an
- * endless dispute, which only a fault can cause.
+ * How often instances may overwrite each other's row of a template because their texts differ. After a
+ * fault they could go on for ever.
  */
 const MAX_DISPUTES = 30
 

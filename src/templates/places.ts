@@ -50,7 +50,7 @@ interface Group {
 
 /**
  * Finds values that vary together, and values of several words: templates that are equal except for
- * up to three places are merged when enough distinct contents were seen in each of the places.
+ * up to three places are merged when each of these places had enough different values.
  */
 export class Places {
   readonly #templates: LivingTemplates

@@ -6,7 +6,7 @@ interface WhenProps {
   readonly as?: 'ago' | 'time'
 }
 
-/** A short time; the tooltip has the full one. */
+/** Shows a time in short form, and in full in its tooltip. */
 export function When({ at, as = 'time' }: WhenProps) {
   if (at === null) return <span class="note">never</span>
   const ms = Date.parse(at)
