@@ -3,7 +3,7 @@ import { Piscina } from 'piscina'
 
 import type { Config } from '../config.js'
 import { POOLED_FROM } from '../lib/buffer-pool.js'
-import { NICE_INCREMENT } from '../lib/nice.js'
+import { WORKER_NICE } from '../lib/nice.js'
 import type { BlockResult, BlockTask, EncodedBlock } from './block.js'
 import type { MissResult, MissTask, Owned } from './miner-thread.js'
 import { packTask, type PackedResult, type SharedMemory } from './packed-task.js'
@@ -68,7 +68,7 @@ export function startThreads(file: string, threads: number, workerData?: WorkerS
     maxThreads: threads,
     idleTimeout: Number.POSITIVE_INFINITY,
     concurrentTasksPerWorker: 1,
-    niceIncrement: NICE_INCREMENT,
+    niceIncrement: WORKER_NICE,
     // Those of the process are not passed on: a thread refuses flags of V8, such as --max-old-space-size.
     execArgv: IMPORT_ONLY,
   })

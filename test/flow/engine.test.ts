@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
-import { NICE_INCREMENT } from '../../src/lib/nice.js'
+import { ENGINE_NICE, WORKER_NICE } from '../../src/lib/nice.js'
 import {
   allEvents,
   countOf,
@@ -21,10 +21,11 @@ void test('while the engine is away ingest goes on, the API says so, and counts 
   const caller = await logIn(service)
   const { pid } = service
   const usual = niceOf(pid, pid)
-  const nicer = (of: number): number =>
-    threadsOf(of).filter((thread) => niceOf(of, thread) === usual + NICE_INCREMENT).length
-  t.equal(nicer(pid), 3, 'two encoders and the miner let the event loop go first')
-  t.ok(nicer(enginePid(service)) > 20, 'so does the engine')
+  const nicer = (of: number, increment: number): number =>
+    threadsOf(of).filter((thread) => niceOf(of, thread) === usual + increment).length
+  t.equal(nicer(pid, WORKER_NICE), 3, 'two encoders and the miner let the event loop go first')
+  t.ok(nicer(enginePid(service), ENGINE_NICE) > 20, 'so does the engine')
+  t.equal(sessionOf(enginePid(service)), sessionOf(pid), 'nice values count within a session')
   t.equal(oomOf(enginePid(service)), oomOf(pid) + 100, 'the kernel ends it first')
 
   let isOver = false
@@ -90,7 +91,12 @@ function threadsOf(pid: number): readonly number[] {
 const oomOf = (pid: number): number => Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'))
 
 /** The niceness of a thread: the 17th field behind its name in brackets. */
-function niceOf(pid: number, thread: number): number {
+const niceOf = (pid: number, thread: number): number => statOf(pid, thread, 16)
+
+/** The session of a process: the 4th field behind its name. */
+const sessionOf = (pid: number): number => statOf(pid, pid, 3)
+
+function statOf(pid: number, thread: number, field: number): number {
   const [, fields] = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8').split(') ')
-  return Number(fields?.split(' ')[16])
+  return Number(fields?.split(' ')[field])
 }

@@ -9,7 +9,7 @@ import type * as Ffi from 'ffi-rs'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { beNice } from '../../lib/nice.js'
+import { beNice, ENGINE_NICE } from '../../lib/nice.js'
 import { dropCodePages } from './code-pages.js'
 import type { FromEngine, ToEngine } from './messages.js'
 import { type Listener, openOwnSockets, type OwnSockets } from './own-sockets.js'
@@ -127,7 +127,7 @@ function parseStart(value: unknown): EngineStart {
 }
 
 async function runEngine(start: EngineStart): Promise<void> {
-  beNice()
+  beNice(ENGINE_NICE)
   const ffi = await import('ffi-rs')
   const argv = [...start.argv]
   if (process.platform === 'linux') {

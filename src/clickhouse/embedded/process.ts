@@ -75,9 +75,6 @@ export function startEngine(options: EngineOptions): Engine {
     fileURLToPath(new URL('./child.js', import.meta.url)),
     [options.libraryPath, String(options.tcpPort ?? 0), ...argv],
     {
-      // A session of its own keeps Ctrl-C in the terminal from the engine, because the service
-      // still needs the engine to store its WAL.
-      detached: true,
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       // The engine gets neither the service's secrets nor its Node options.
       env: { TZ: 'UTC' },
