@@ -15,6 +15,7 @@ import { bound, type Bind, type Condition } from '../events/bind.js'
 import { rowCondition, type Arrival } from '../events/row-condition.js'
 import { DAY_MS, HOUR_MS } from '../model/time.js'
 import type { Count, CountDeps } from './count.js'
+import { countDeadLetters } from './dead-letter-counts.js'
 import { countFindings } from './finding-counts.js'
 import { groupsSql } from './group-sql.js'
 import type { Counter } from './counter.js'
@@ -78,10 +79,6 @@ type Params = Readonly<Record<string, unknown>>
 const eventsSql = statement<Params, Row>('alert_counts')
 const pastRepeatsSql = statement<Params, Row>('alert_past_repeats')
 const repeatsSql = statement<Params, Row>('alert_repeat_counts')
-const deadSql = statement<
-  { readonly from_ms: number; readonly to_ms: number; readonly every_s: number },
-  { readonly slot: number; readonly source: string; readonly dead: number }
->('alert_dead_counts')
 
 const DEFAULT_AGE_MS = HOUR_MS
 /** The longest time between the first occurrence of an event and a repeat: the maximum of the deduplication window. */
@@ -264,14 +261,15 @@ async function askPast(
 }
 
 async function askDead(
-  { store }: CountDeps,
+  deps: CountDeps,
   { everyMs, groupBy }: CountRequest,
   { range: { fromMs, toMs }, options }: Asked,
 ): Promise<readonly Count[]> {
-  const params = { from_ms: fromMs, to_ms: toMs, every_s: everyMs / 1000 }
-  const rows = await store.query(deadSql, params, options)
-  const groupOf = (source: string) => (groupBy.length === 0 ? [] : [source])
-  return rows.map(({ slot, source, dead }) => ({ slot, group: groupOf(source), count: dead }))
+  const isGrouped = groupBy.length > 0
+  const asked = { fromMs, toMs, everyMs, isGrouped, maxRows: MAX_ROWS + 1 }
+  const counts = await countDeadLetters(deps, asked, options)
+  if (counts.length > MAX_ROWS) throw new TooManyGroups()
+  return counts
 }
 
 type RequestOf<K extends Counter['kind']> = CountRequest & {

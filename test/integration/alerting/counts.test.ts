@@ -278,6 +278,34 @@ void t.test('repeats count where they arrived, in one more question', async (t) 
   t.same(asked, ['alert_counts', 'alert_repeat_counts', 'alert_counts', 'alert_repeat_counts'])
 })
 
+void t.test(
+  'of the dead letters of very many sources those of the sources with the most are counted',
+  async (t) => {
+    const at = NOW_MS - 30_000
+    const named = (source: string) => ({ received_at: new Date(at).toISOString(), source })
+    const many = Array.from({ length: 10_050 }, (_, i) => named(`s${i}`))
+    await store.insertRows('dead_letters', [...many, named('s10040'), named('s10040')])
+    const deps = { redirects: () => [], findings: async () => [] }
+    const counts = createCountReader({ ...deps, store, resolve: (query) => query })
+    const request = { counter: { kind: 'dead letters' }, everyMs: 1_000, isLast: false } as const
+    const range = { fromMs: at, toMs: at + 1_000 }
+    const [all, own] = await counts.read(
+      [
+        { ...request, groupBy: [] },
+        { ...request, groupBy: ['source'] },
+      ],
+      range,
+    )
+    t.same(all, [{ slot: at / 1_000, group: [], count: 10_052 }])
+    if (own === undefined || own instanceof Error) throw new Error('no answer')
+    t.equal(own.length, 10_000)
+    t.same(
+      own.filter(({ count }) => count > 1),
+      [{ slot: at / 1_000, group: ['s10040'], count: 3 }],
+    )
+  },
+)
+
 void t.test('the windows of a metric that end in a range are asked for together', async (t) => {
   const base = NOW_MS - 60_000
   const row = (id: number, at: number, took: number) => ({
