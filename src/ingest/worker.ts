@@ -1,10 +1,11 @@
 import { threadId, workerData } from 'node:worker_threads'
+import { move, transferableSymbol, valueSymbol } from 'piscina'
 
 import { SignatureCache } from '../templates/signature-cache.js'
 import { BlockEncoder, type Identity } from './block-encoder.js'
 import { BodyEncoder } from './body-encoder.js'
 import { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
-import { packResult, unpackTask, type PackedResult, type PackedTask } from './packed-task.js'
+import { packResult, unpackTask, type PackedTask } from './packed-task.js'
 import { ConstantTexts } from '../templates/constant-texts.js'
 
 /** The `workerData` of the threads that encode bodies. They look templates up in memory that all threads share. */
@@ -28,9 +29,12 @@ const encoder = new BlockEncoder(
 const bodies = new BodyEncoder({ block: encoder, dead: new DeadLetterEncoder() })
 
 /** Encodes the bodies of one task as one block. */
-export async function encodeBlock(packed: PackedTask): Promise<PackedResult> {
+export async function encodeBlock(packed: PackedTask): Promise<unknown> {
   const result = await bodies.encode(unpackTask(packed), Date.now(), packed.slice)
-  return packResult(result, packed)
+  const value = packResult(result, packed)
+  if (result.dead === null) return value
+  // A copy of megabytes would block the main thread while it touches new memory.
+  return move({ [valueSymbol]: value, [transferableSymbol]: [result.dead.bytes.buffer] })
 }
 
 /** Answers a readiness check with the thread's id. */

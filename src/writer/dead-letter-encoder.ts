@@ -15,7 +15,7 @@ export const WHOLE_RAW_BYTES = RAW_BYTES - 4
 
 /** Rows of dead letters in the Native format. */
 export interface DeadBlock {
-  readonly bytes: Uint8Array
+  readonly bytes: Uint8Array<ArrayBuffer>
   readonly rows: number
   /** The offset of the ids in `bytes`; the sequencer fills them in. */
   readonly idAt: number
@@ -31,7 +31,7 @@ export class DeadLetterEncoder {
   readonly #source = new DictColumn('source')
   readonly #keyId = new DictColumn('key_id')
   readonly #reason = new DictColumn('reason')
-  readonly #detail = new StringColumn('detail')
+  readonly #detail = new DictColumn('detail')
   readonly #line = new FixedColumn('line', 'UInt32', 4)
   readonly #raw = new StringColumn('raw')
   readonly #columns = [
