@@ -27,7 +27,7 @@ const deadSql = statement<
 /** The most sources of a slot. A rejected record may name any source, so their number has no limit of its own. */
 const MAX_SOURCES = 10_000
 
-/** Counts dead letters in the slots of their arrival, of each slot those of the sources with the most. */
+/** Counts dead letters by the slot of their arrival. By source, only the `MAX_SOURCES` sources with the most in each slot. */
 export async function countDeadLetters(
   { store }: Pick<CountDeps, 'store'>,
   { fromMs, toMs, everyMs, isGrouped, maxRows }: Asked,

@@ -18,7 +18,7 @@ export const IngestKeyDoc = Type.Object({
   autoRegister: Type.Boolean(),
   /** The source of records that name none; null = the default source. */
   defaultSource: Type.Union([Type.String(), Type.Null()]),
-  /** Id of the user or API token that made it; absent for those of the start. */
+  /** Id of the user or API token that created the key; absent for keys that the service made at its start. */
   createdBy: Type.Optional(Type.String()),
 })
 export type IngestKey = Readonly<Static<typeof IngestKeyDoc>>

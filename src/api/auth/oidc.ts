@@ -67,7 +67,7 @@ export const TRANSACTION_S = 600
 /** How long an answer that was used is remembered, which is longer than it is valid. */
 const USED_MS = 2 * TRANSACTION_S * 1000
 const DISCOVERED_MS = HOUR_MS
-/** After a failed login they are read again, at most once in this time. */
+/** After a failed login the facts of the provider are read again, at most once in this time. */
 const DOUBTED_MS = MINUTE_MS
 /** Of each reply. A login has four at most, and half a minute in all. */
 const TIMEOUT_S = 7

@@ -15,7 +15,7 @@ const LANES = 1
 interface PasswordOptions {
   /** Memory of one hash in KiB. Default 19,456: with two passes the minimum of OWASP for argon2id. */
   readonly memoryKib?: number
-  /** Concurrent checks; each occupies one of the four threads of libuv. Default 2. */
+  /** The most password checks at the same time; default 2. Each takes one of the four threads of libuv. */
   readonly concurrency?: number
   /** The most requests that wait to check a password, and to set one. Default 64, about two seconds. */
   readonly maxWaiting?: number

@@ -55,7 +55,7 @@ const MAX_UNREAD_BYTES = 1024 * 1024
 interface Connection {
   readonly socket: Socket
   readonly session: Session
-  /** Gives the place of the connection back. */
+  /** Ends the count of this connection towards the limits. */
   readonly leave: () => void
   lastMs: number
   heldBytes: number
